@@ -8,7 +8,7 @@ pub use crate::failure::Who;
 pub use crate::image::{Image, Member};
 pub use crate::limits::Limits;
 pub use crate::log::{Format, GuestLog, Level, Log, escape, escape_text};
-pub use crate::net::connections::Connections;
+pub use crate::net::connection_pool::ConnectionPool;
 pub use crate::net::error::{HttpError, HttpErrorKind};
 pub use crate::net::exchange::{Caps, Exchange, NamedLimit, Received, Room, SendBody};
 pub use crate::net::gate::{Gate, GuestBody, GuestRequest};

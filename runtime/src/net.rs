@@ -23,7 +23,7 @@
 
 pub mod client;
 mod connection;
-pub mod connections;
+pub mod connection_pool;
 mod creations;
 pub mod error;
 pub mod exchange;

@@ -20,7 +20,7 @@ pub use request_body::SendBody;
 pub(in crate::net) use response::{Failed, await_head, receive};
 
 use crate::net::connection::{Connection, Endpoint, MAX_INTERIM, WatchedStream};
-use crate::net::connections::{ConnectionKey, Connections};
+use crate::net::connection_pool::{ConnectionKey, ConnectionPool};
 use crate::net::error::HttpError;
 use crate::net::proxy::tunnel::ResolvedProxy;
 use hyper::client::conn::http1;
@@ -83,7 +83,7 @@ pub struct Received {
 
 impl Exchange {
     /// Sends the request with this body and returns the complete response.
-    pub async fn run(mut self, mut body: SendBody, connections: &Connections) -> Result<Received, HttpError> {
+    pub async fn run(mut self, mut body: SendBody, pool: &ConnectionPool) -> Result<Received, HttpError> {
         let context = ErrorContext::new(&self.method, &self.destination);
         if self.deadline <= Instant::now() {
             return Err(context.deadline_reached());
@@ -94,23 +94,23 @@ impl Exchange {
             proxy: self.proxy.as_ref().map(|proxy| proxy.proxy.clone()),
             identity: std::mem::take(&mut self.identity),
         };
-        if let Some(kept) = connections.take(&key, &self.addresses).await {
+        if let Some(idle) = pool.take(&key, &self.addresses).await {
             let again = body.copy();
-            let result = self.exchange_over(kept, body, &key, connections, &context).await;
+            let result = self.exchange_over(idle, body, &key, pool, &context).await;
             // The server may have closed the connection just now.
             match (result, again) {
                 (Err(error), Some(again)) if !error.sent => body = again,
                 (result, _) => return result,
             }
         }
-        let connection = self.connect(&key, connections, &context).await?;
-        self.exchange_over(connection, body, &key, connections, &context).await
+        let connection = self.connect(&key, pool, &context).await?;
+        self.exchange_over(connection, body, &key, pool, &context).await
     }
 
     async fn connect(
         &self,
         key: &ConnectionKey,
-        connections: &Connections,
+        pool: &ConnectionPool,
         context: &ErrorContext,
     ) -> Result<Connection, HttpError> {
         let until = self.deadline.min(Instant::now() + self.caps.connect);
@@ -120,7 +120,7 @@ impl Exchange {
         #[cfg(feature = "mutation-testing")]
         let addresses = again.as_deref().unwrap_or(addresses);
         let endpoint = Endpoint { destination: &self.destination, addresses, proxy: self.proxy.as_ref() };
-        let tls = |address| self.tls.as_ref().map(|(_, config)| connections.tls_config(key, address, config));
+        let tls = |address| self.tls.as_ref().map(|(_, config)| pool.tls_config(key, address, config));
         match timeout_at(until.into(), endpoint.connect(tls, until)).await {
             Ok(connected) => connected.map_err(|error| context.connect_failed(&error)),
             Err(_) => Err(context.connect_timed_out(self.proxy.as_ref().map(|proxy| &proxy.proxy))),
@@ -133,7 +133,7 @@ impl Exchange {
         connection: Connection,
         body: SendBody,
         key: &ConnectionKey,
-        connections: &Connections,
+        pool: &ConnectionPool,
         context: &ErrorContext,
     ) -> Result<Received, HttpError> {
         let Connection { mut stream, address } = connection;
@@ -174,7 +174,7 @@ impl Exchange {
         // A server that refuses a request may not have read its body.
         let was_read = self.allows_reuse && (length == 0 || is_accepted);
         if persistence.keeps && Check::KeptFraming.accepts(framed) && Check::KeptBody.accepts(was_read) {
-            connections.keep(key.clone(), Connection { stream, address }, persistence.limit);
+            pool.put(key.clone(), Connection { stream, address }, persistence.limit);
         }
         Ok(received)
     }

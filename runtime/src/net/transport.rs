@@ -6,7 +6,7 @@
 
 use crate::failure::Who;
 use crate::limits::Limits;
-use crate::net::connections::Connections;
+use crate::net::connection_pool::ConnectionPool;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::http_event::HttpEvent;
@@ -57,7 +57,7 @@ pub(super) struct Transport {
     /// The addresses of hosts, as they were first resolved in this call. Requests that are sent at once wait
     /// for the same lookup.
     resolved: Mutex<HashMap<String, Arc<OnceCell<Vec<IpAddr>>>>>,
-    connections: Connections,
+    pool: ConnectionPool,
     /// Addresses of endpoints that no grant can open, by the names of the endpoints.
     forbidden: Mutex<HashMap<String, Vec<IpAddr>>>,
 }
@@ -97,7 +97,7 @@ impl Transport {
             preopened: OnceLock::new(),
             tls: Mutex::default(),
             resolved: Mutex::default(),
-            connections: Connections::default(),
+            pool: ConnectionPool::default(),
             forbidden: Mutex::default(),
         }
     }
@@ -246,7 +246,7 @@ impl Transport {
             caps,
             deadline,
         };
-        let result = exchange.run(body, &self.connections).await;
+        let result = exchange.run(body, &self.pool).await;
         // The server may have moved to other addresses, which are judged like the first ones.
         if result.as_ref().is_err_and(|error| matches!(error.kind, HttpErrorKind::Connect | HttpErrorKind::Timeout)) {
             lock(&self.resolved).remove(&host);

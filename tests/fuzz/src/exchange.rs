@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 use wasm_cpi::fuzzing::HttpError;
-use wasm_cpi::fuzzing::{Caps, Connections, Exchange, NamedLimit, Received, Room, SendBody};
+use wasm_cpi::fuzzing::{Caps, ConnectionPool, Exchange, NamedLimit, Received, Room, SendBody};
 use wasm_cpi_policy::destination::Destination;
 
 const BODY: u64 = 2048;
@@ -24,7 +24,7 @@ pub(crate) fn fuzz(data: &[u8]) {
         Some(at) => (Method::GET, &data[at + 1..]),
         None => (Method::GET, data),
     };
-    let seen = answered(&[answer], exchange(method.clone()).run(body(&method), &Connections::default()));
+    let seen = answered(&[answer], exchange(method.clone()).run(body(&method), &ConnectionPool::default()));
     assert!(seen.requests.len() <= 1, "more than one request was sent");
     match seen.result {
         Ok(received) => check(&method, answer, &received),

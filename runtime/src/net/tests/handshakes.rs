@@ -1,6 +1,6 @@
 use super::run;
 use super::server::{Server, response};
-use crate::net::connections::Connections;
+use crate::net::connection_pool::ConnectionPool;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Caps, Exchange, Received, SendBody};
 use crate::net::tls::{ClientIdentity, TlsSettings, TrustedCa, client_config};
@@ -86,7 +86,7 @@ fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Receiv
         caps: Caps { connect: Duration::from_millis(500), ..Caps::of(&crate::limits::Limits::default()) },
         deadline: Instant::now() + Duration::from_secs(5),
     };
-    run(exchange.run(SendBody::None, &Connections::default()))
+    run(exchange.run(SendBody::None, &ConnectionPool::default()))
 }
 
 fn trusting_only(pem: &str) -> Option<TrustedCa<'_>> {
