@@ -31,15 +31,15 @@ pub(super) struct ConnectionKey {
     pub proxy: Option<Proxy>,
     /// Whose credentials the requests carry: the name of a login or of the secrets. A server may
     /// remember on a connection who has authenticated.
-    pub identity: String,
+    pub credential_owner: String,
 }
 
 impl ConnectionKey {
     /// Returns true if a connection with the other key may carry this request.
     fn matches(&self, other: &ConnectionKey) -> bool {
         let tls = Check::KeptTls.accepts(self.tls == other.tls);
-        let identity = Check::KeptIdentity.accepts(self.identity == other.identity);
-        self.origin == other.origin && self.proxy == other.proxy && tls && identity
+        let owner = Check::KeptIdentity.accepts(self.credential_owner == other.credential_owner);
+        self.origin == other.origin && self.proxy == other.proxy && tls && owner
     }
 }
 

@@ -60,7 +60,7 @@ pub struct Exchange {
     /// The TLS settings and the configuration made of them; `None` for http://.
     pub tls: Option<(Tls, Arc<ClientConfig>)>,
     /// Whose credentials the request carries; see `ConnectionKey`.
-    pub identity: String,
+    pub credential_owner: String,
     /// True if further requests can use the connection once the server has accepted this one.
     pub allows_reuse: bool,
     /// True if the body holds a part of the stemcell image, of which no byte may be missing.
@@ -92,7 +92,7 @@ impl Exchange {
             origin: self.destination.origin(),
             tls: self.tls.as_ref().map(|(settings, _)| settings.clone()),
             proxy: self.proxy.as_ref().map(|proxy| proxy.proxy.clone()),
-            identity: std::mem::take(&mut self.identity),
+            credential_owner: std::mem::take(&mut self.credential_owner),
         };
         if let Some(idle) = pool.take(&key, &self.addresses).await {
             let again = body.copy();
@@ -191,7 +191,7 @@ impl Exchange {
         headers.extend(self.headers.clone());
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
-        ask_for_identity(headers);
+        request_uncompressed(headers);
         if let Some(length) = length {
             headers.insert(CONTENT_LENGTH, length.into());
         }
@@ -203,7 +203,7 @@ impl Exchange {
 }
 
 /// Asks for a response that is not compressed, unless the request says otherwise.
-pub(in crate::net) fn ask_for_identity(headers: &mut HeaderMap) {
+pub(in crate::net) fn request_uncompressed(headers: &mut HeaderMap) {
     Check::IdentityRequested.perform(|| headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity")));
 }
 

@@ -119,7 +119,7 @@ impl Gate {
         for login in self.policy.logins.values() {
             // A login whose certificates cannot be read fails later, with its own error.
             let Some(certificates) = self.transport.certificates(&login.tls) else { continue };
-            let proxy = self.transport.proxy.as_ref().map(ProxyConfig::identity).unwrap_or_default();
+            let proxy = self.transport.proxy.as_ref().map(ProxyConfig::token_key_parts).unwrap_or_default();
             let values = login::token_depends_on(login);
             let values = values.iter().chain(&certificates).chain(&proxy).map(|value| value.reveal().as_bytes());
             let all: Vec<&[u8]> = owner.iter().copied().chain(values).collect();

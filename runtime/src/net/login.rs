@@ -15,7 +15,7 @@ pub(super) use sessions::Sessions;
 use crate::failure::Who;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Received, SendBody};
-use crate::net::gate::auth::login_identity;
+use crate::net::gate::auth::credential_owner_of_login;
 use crate::net::headers;
 use crate::net::http_event::{HttpEvent, PendingEvent, ReportEvent};
 use crate::net::http_trace::Shown;
@@ -109,10 +109,17 @@ async fn request(
         let body = if length > 0 { Shown::Hidden } else { Shown::Bytes(&[]) };
         trace.request(&route.name, method.as_str(), &login.destination.to_url(), &names, &body);
     }
-    let (destination, identity) = (login.destination.clone(), login_identity(&login.name));
+    let (destination, credential_owner) = (login.destination.clone(), credential_owner_of_login(&login.name));
     // No other requests than those of the login use its connection.
-    let wire_request =
-        WireRequest { method, destination, headers: head, body, identity, allows_reuse: true, holds_image: false };
+    let wire_request = WireRequest {
+        method,
+        destination,
+        headers: head,
+        body,
+        credential_owner,
+        allows_reuse: true,
+        holds_image: false,
+    };
     event.sent = true;
     let result = transport.send(&route, addresses, wire_request, transport.caps(), deadline).await;
     if result.as_ref().err().is_none_or(|error| error.sent) {

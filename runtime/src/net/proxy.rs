@@ -124,8 +124,8 @@ impl ProxyConfig {
         self.http.iter().chain(&self.https)
     }
 
-    /// Returns everything that distinguishes these proxies from others, with their credentials.
-    pub(super) fn identity(&self) -> Vec<Secret> {
+    /// Returns what a kept token depends on: the proxies with their credentials.
+    pub(super) fn token_key_parts(&self) -> Vec<Secret> {
         let text =
             |proxy: &Proxy| Secret::new(format!("{proxy} {}", proxy.authorization.as_ref().map_or("", Secret::reveal)));
         self.all().map(text).collect()

@@ -125,7 +125,7 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, TlsErro
     let mut config = match &settings.client {
         None => builder.with_no_client_auth(),
         Some(client) => {
-            let (chain, key) = identity(client, &provider)?;
+            let (chain, key) = client_key_and_chain(client, &provider)?;
             builder.with_client_auth_cert(chain, key).map_err(TlsError::Client)?
         }
     };
@@ -205,7 +205,7 @@ fn roots(ca: Option<TrustedCa<'_>>) -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-fn identity(
+fn client_key_and_chain(
     client: &ClientIdentity<'_>,
     provider: &CryptoProvider,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {

@@ -77,7 +77,7 @@ pub(super) struct WireRequest {
     pub headers: HeaderMap,
     pub body: SendBody,
     /// Whose credentials the request carries: requests of others use other connections.
-    pub identity: String,
+    pub credential_owner: String,
     /// True if further requests can use the connection of this one.
     pub allows_reuse: bool,
     /// True if the body holds a part of the stemcell image.
@@ -231,7 +231,8 @@ impl Transport {
             Scheme::Https => Some((route.tls.clone(), self.tls_config(route)?)),
         };
         let proxy = self.resolve_proxy(&wire_request.destination, &mut addresses, deadline).await?;
-        let WireRequest { method, destination, headers, body, identity, allows_reuse, holds_image } = wire_request;
+        let WireRequest { method, destination, headers, body, credential_owner, allows_reuse, holds_image } =
+            wire_request;
         let host = destination.host().to_string();
         let exchange = Exchange {
             method,
@@ -240,7 +241,7 @@ impl Transport {
             addresses,
             proxy,
             tls,
-            identity,
+            credential_owner,
             allows_reuse,
             holds_image,
             caps,

@@ -54,7 +54,7 @@ fn exchange(method: Method) -> Exchange {
         room: Room::default(),
     };
     let (headers, addresses, deadline) = (HeaderMap::new(), vec![address], Instant::now() + long);
-    let identity = String::new();
+    let credential_owner = String::new();
     Exchange {
         method,
         destination,
@@ -62,7 +62,7 @@ fn exchange(method: Method) -> Exchange {
         addresses,
         proxy: None,
         tls: None,
-        identity,
+        credential_owner,
         allows_reuse: true,
         holds_image: false,
         caps,

@@ -28,8 +28,8 @@ pub(super) struct AuthHeader {
 }
 
 /// Returns whose credentials a request carries: those of its grant, by names of the policy, and those that
-/// filled slots in its headers, by their seals. Requests of different identities do not share a connection.
-pub(super) fn identity(grant: &Grant, filled: &Filled) -> String {
+/// filled slots in its headers, by their seals. Requests of different owners do not share a connection.
+pub(super) fn credential_owner(grant: &Grant, filled: &Filled) -> String {
     let named = |kind: &str, values: &[&SecretRef]| {
         let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
         // Names do not show literal text, and another grant may have another text around the same property.
@@ -52,7 +52,7 @@ pub(super) fn identity(grant: &Grant, filled: &Filled) -> String {
 
 /// Returns whose credentials the requests of a login carry. They share no connection with requests of a guest,
 /// whose bodies a server may have left unread.
-pub(in crate::net) fn login_identity(name: &str) -> String {
+pub(in crate::net) fn credential_owner_of_login(name: &str) -> String {
     format!("requests of login {name}")
 }
 

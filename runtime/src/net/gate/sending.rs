@@ -1,6 +1,6 @@
 //! Sends a request that passed the checks: finds the addresses, logs in, and tries again with a new token.
 
-use super::auth::{AuthHeader, identity};
+use super::auth::{AuthHeader, credential_owner};
 use super::blocks::MAX_AT_ONCE;
 use super::bodies::NO_IMAGE;
 use super::message::{GuestBodyPart, ImageContent};
@@ -109,9 +109,10 @@ impl Gate {
         headers.extend(header);
         let (body, length) = self.body_to_send(checked).await.map_err(with_first_attempt)?;
         let (method, destination) = (checked.method.clone(), checked.destination.clone());
-        let (identity, allows_reuse) = (identity(grant, &checked.secrets), checked.allows_reuse());
+        let (credential_owner, allows_reuse) = (credential_owner(grant, &checked.secrets), checked.allows_reuse());
         let holds_image = checked.image.is_some();
-        let wire_request = WireRequest { method, destination, headers, body, identity, allows_reuse, holds_image };
+        let wire_request =
+            WireRequest { method, destination, headers, body, credential_owner, allows_reuse, holds_image };
         self.trace_sending(checked, auth_name.as_ref(), length);
         event.sent = true;
         let caps = self.transport.caps().with_room(&self.limits);

@@ -36,7 +36,7 @@ fn exchange(url: &str) -> Exchange {
         proxy: None,
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         tls: None,
-        identity: String::new(),
+        credential_owner: String::new(),
         allows_reuse: true,
         holds_image: false,
         caps: caps(),

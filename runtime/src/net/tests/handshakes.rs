@@ -80,7 +80,7 @@ fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Receiv
         headers: HeaderMap::new(),
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         tls: Some((Tls::default(), Arc::new(client_config(settings).unwrap()))),
-        identity: String::new(),
+        credential_owner: String::new(),
         allows_reuse: true,
         holds_image: false,
         caps: Caps { connect: Duration::from_millis(500), ..Caps::of(&crate::limits::Limits::default()) },
