@@ -211,9 +211,9 @@ impl HttpRecord {
     }
 
     /// Records the secrets of a request that was handled, or may have been.
-    pub(super) fn record_delivered(&self, filled: &[String]) {
+    pub(super) fn record_delivered(&self, secret_names: &[String]) {
         let mut state = self.lock();
-        for name in filled {
+        for name in secret_names {
             if !state.delivered.contains(name) {
                 state.delivered.push(name.clone());
             }

@@ -35,7 +35,7 @@ pub struct RequestToFill<'a> {
 
 /// The secrets that were put into a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filled {
+pub struct FilledSecrets {
     /// Names of the secrets that the request now holds, each once.
     pub names: Vec<String>,
     /// The layers that they were configured in.
@@ -70,11 +70,16 @@ impl RefusedBy for SlotError {
 
 /// Fills the slots of a request to an origin that was configured in the layer `origin`.
 /// An error leaves the request unchanged.
-pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: RequestToFill<'_>) -> Result<Filled, SlotError> {
+pub fn fill(
+    vault: &Vault,
+    slots: &[Slot],
+    origin: Layer,
+    request: RequestToFill<'_>,
+) -> Result<FilledSecrets, SlotError> {
     let refuse = Refusal { method: request.method, path: request.path };
     Check::SealInUrl.reject(seal_in(vault, request.url.as_bytes()), |name| refuse.in_url(&name))?;
     if !holds_seals(vault, request.headers, request.body) {
-        return Ok(Filled::default());
+        return Ok(FilledSecrets::default());
     }
     let here = |slot: &&Slot| slot.method == request.method && slot.path.matches(request.path);
     let slots: Vec<&Slot> = slots.iter().filter(|slot| Check::SlotSpot.accepts(here(slot))).collect();
@@ -83,7 +88,7 @@ pub fn fill(vault: &Vault, slots: &[Slot], origin: Layer, request: RequestToFill
     let (mut headers, mut body) = (request.headers.clone(), request.body.clone());
     let mut plan: Vec<(&Place, Arc<Sealed>)> = Vec::new();
     let mut fault = None;
-    let mut filled = Filled::default();
+    let mut filled = FilledSecrets::default();
     for slot in &slots {
         let mut found = None;
         let in_header = matches!(slot.place, Place::Header(_) | Place::Cookie(_));

@@ -9,7 +9,7 @@ use crate::net::exposure::Exposure;
 use crate::net::headers::{HeaderRules, secret_value};
 use crate::net::login::Session;
 use crate::net::response::agent_settings::clean_json;
-use crate::net::slots::Filled;
+use crate::net::slots::FilledSecrets;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use std::time::Instant;
 use wasm_cpi_checks::Check;
@@ -29,7 +29,7 @@ pub(super) struct AuthHeader {
 
 /// Returns whose credentials a request carries: those of its grant, by names of the policy, and those that
 /// filled slots in its headers, by their seals. Requests of different owners do not share a connection.
-pub(super) fn credential_owner(grant: &Grant, filled: &Filled) -> String {
+pub(super) fn credential_owner(grant: &Grant, secrets: &FilledSecrets) -> String {
     let named = |kind: &str, values: &[&SecretRef]| {
         let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
         // Names do not show literal text, and another grant may have another text around the same property.
@@ -44,7 +44,7 @@ pub(super) fn credential_owner(grant: &Grant, filled: &Filled) -> String {
         Some(Auth::Header { .. }) => format!("grant {}", grant.id),
         Some(Auth::Login(name)) => format!("login {name}"),
     };
-    match filled.in_headers.as_slice() {
+    match secrets.in_headers.as_slice() {
         [] => of_grant,
         seals => format!("{of_grant} with {}", seals.join(" ")),
     }

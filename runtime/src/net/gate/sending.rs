@@ -11,7 +11,7 @@ use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{Received, SendBody};
 use crate::net::headers;
 use crate::net::http_record::Reservation;
-use crate::net::slots::Filled;
+use crate::net::slots::FilledSecrets;
 use crate::net::transport::{Route, WireRequest};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
@@ -37,7 +37,7 @@ pub(super) struct CheckedRequest {
     /// wrote it. A secret in a slot is not counted, because the limit or the log would measure it.
     pub(super) reserved: Reservation,
     /// The secrets in its slots.
-    pub(super) secrets: Filled,
+    pub(super) secrets: FilledSecrets,
     /// The request as the trace shows it; `None` if requests are not traced.
     pub(super) traced: Option<trace::AsSent>,
     /// The end of the request's time.

@@ -54,7 +54,7 @@ fn send(
     line: (&str, &str),
     mut headers: Headers,
     body: impl Into<Vec<u8>>,
-) -> (Result<Filled, SlotError>, Headers, String) {
+) -> (Result<FilledSecrets, SlotError>, Headers, String) {
     let (method, path) = line;
     let mut body = body.into();
     let url = format!("https://api.test{path}?limit=1");
@@ -181,7 +181,7 @@ fn a_request_without_seals_is_sent_as_it_is() {
     let (vault, ..) = vault();
     for body in ["{\"server\" : {\"user_data\":\"x\"} , \"a\":1,\"a\":2}", "", "\u{0}<broken"] {
         let (filled, headers, sent) = send(&vault, Layer::Job, SERVERS, typed("application/json"), body);
-        assert_eq!((filled, headers, sent.as_str()), (Ok(Filled::default()), typed("application/json"), body));
+        assert_eq!((filled, headers, sent.as_str()), (Ok(FilledSecrets::default()), typed("application/json"), body));
     }
 }
 
