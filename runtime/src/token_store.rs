@@ -49,20 +49,27 @@ pub struct TokenRecord {
     /// When the token was made and when it expires, in seconds since 1970.
     pub made: i64,
     pub expires: i64,
-    /// When a server last refused a token that was kept, in seconds since 1970.
-    pub refused: Option<i64>,
+    /// When a server last rejected a token that was kept, in seconds since 1970.
+    #[serde(rename = "refused")]
+    pub last_rejection: Option<i64>,
 }
 
 impl TokenRecord {
     /// Returns the record of a token that was made now and expires after this time.
-    pub fn new(token: Secret, shown: String, now: i64, lifetime: Duration, refused: Option<i64>) -> TokenRecord {
+    pub fn new(token: Secret, shown: String, now: i64, lifetime: Duration, last_rejection: Option<i64>) -> TokenRecord {
         let lifetime = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
-        TokenRecord { token, shown, made: now, expires: now.saturating_add(lifetime), refused }
+        TokenRecord { token, shown, made: now, expires: now.saturating_add(lifetime), last_rejection }
     }
 
-    /// Returns a record without a token, which remembers when a server refused the last one.
-    pub fn without_token(refused: i64) -> TokenRecord {
-        TokenRecord { token: Secret::new(""), shown: String::new(), made: 0, expires: 0, refused: Some(refused) }
+    /// Returns a record without a token, which remembers when a server rejected the last one, in seconds since 1970.
+    pub fn without_token(last_rejection: i64) -> TokenRecord {
+        TokenRecord {
+            token: Secret::new(""),
+            shown: String::new(),
+            made: 0,
+            expires: 0,
+            last_rejection: Some(last_rejection),
+        }
     }
 
     /// Returns true if there is a token that a server may still accept, whether or not it is used.

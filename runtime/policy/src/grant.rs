@@ -24,7 +24,7 @@ use super::request_head::normalize_header_name;
 use super::responses;
 use super::slots::{AGENT, Capture, Slot, method, path};
 use super::target::TargetSpec;
-use super::template::may_go;
+use super::template::check_layer;
 use super::tls::Tls;
 use crate::addresses::Addresses;
 use crate::place::Place;
@@ -185,7 +185,7 @@ impl GrantSpec {
         let at = format!("{}.blocks", self.at);
         problems.ensure(Check::BlocksBesideSlots, self.slots.is_empty(), || {
             let remedy = "write a grant of its own for the upload in blocks, without slots";
-            PolicyProblem::new(&at, "stands in a grant with `slots`", remedy)
+            PolicyProblem::new(&at, "is used together with `slots`", remedy)
         });
         let puts = self.methods.is_empty() || self.methods.iter().any(|method| method == "PUT");
         problems.ensure(Check::EntryOutsideGrant, puts, || {
@@ -247,7 +247,7 @@ impl GrantSpec {
             && let Some(login) = logins.get(name)
         {
             self.check_slots(&login.send.header, problems);
-            problems.ensure(Check::LayerToken, login.token_layer.may_go_to(target.layer), || {
+            problems.ensure(Check::LayerToken, login.token_layer.may_be_sent_to(target.layer), || {
                 let what = format!(
                     "would send the token of the login `{name}`, obtained with the job's credentials, to an origin that the context (a cpi-config) chose"
                 );
@@ -267,7 +267,7 @@ impl GrantSpec {
             for name in slot.takes.iter().filter(|name| *name != AGENT && !captures.contains(&name.as_str())) {
                 match properties.get(name) {
                     Some((_, layer)) => {
-                        may_go(name, layer, target.layer, &at, problems);
+                        check_layer(name, layer, target.layer, &at, problems);
                     }
                     None => problems.add(
                         &at,

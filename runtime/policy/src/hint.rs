@@ -198,7 +198,7 @@ impl Request<'_> {
     }
 }
 
-/// What is to be done about a request that was refused because a seal stands where no slot takes it.
+/// What is to be done about a request that was refused because a seal is where no slot takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingSlot {
     /// True if the guest declares the slot, so that only the policy lacks it.

@@ -150,7 +150,7 @@ pub use registry::{RegistryDenial, RegistryRights};
 pub use request_head::{METHODS, is_connection_header, normalize_header_name, normalize_parameter_name};
 pub use responses::{ANY, HiddenPlaces};
 pub use slots::{AGENT, Capture, Slot};
-pub use template::{SecretRef, Template, TemplateError};
+pub use template::{ResolvedText, Template, TemplateError};
 pub use tls::{ClientCertificate, Pem, Tls};
 
 use crate::addresses::{Addresses, is_loopback_net};

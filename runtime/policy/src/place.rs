@@ -191,7 +191,7 @@ pub enum FaultKind {
     #[error("it occurs more than once, so that it is unclear which one is meant")]
     Ambiguous,
     /// The value is an object, a list, an element with children, or not UTF-8.
-    #[error("what stands there is not one plain value")]
+    #[error("the value there is not a single plain value")]
     NotPlain,
     /// The new value has characters that cannot be written at this place.
     #[error("the value cannot be written there: {0}")]

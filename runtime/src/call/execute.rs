@@ -11,7 +11,7 @@ use crate::call::load::LoadedGuest;
 use crate::config::{Config, ConfigSource};
 use crate::effective_policy;
 use crate::failure::{Cause, Failure, Who};
-use crate::host::{self, State};
+use crate::host::{self, GuestState};
 use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::lock_down::{self, CallResources, LockDownLevel, Network};
@@ -78,14 +78,14 @@ pub struct FinishedRun {
     pub latch: Option<Arc<LeakLatch>>,
     pub clock: Arc<CallClock>,
     /// The instance that ran, with its capabilities.
-    pub store: Store<State>,
+    pub store: Store<GuestState>,
     pub guest: LinkedGuest,
 }
 
 /// The linked guest and what it runs on; it can run once more.
 pub struct LinkedGuest {
     pub engine: Engine,
-    pub pre: CpiPre<State>,
+    pub pre: CpiPre<GuestState>,
     pub runtime: Runtime,
 }
 
@@ -137,7 +137,7 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
 /// Runs the method in a fresh instance until it returns, traps or is stopped.
 pub(super) fn run(
     guest: &LinkedGuest,
-    store: &mut Store<State>,
+    store: &mut Store<GuestState>,
     call: &Call,
     clock: &CallClock,
     limits: &Limits,
@@ -170,7 +170,7 @@ pub(super) fn run(
     answer
 }
 
-fn link(engine: &Engine, component: &Component) -> Result<CpiPre<State>, Failure> {
+fn link(engine: &Engine, component: &Component) -> Result<CpiPre<GuestState>, Failure> {
     let unfit = |error: wasmtime::Error| {
         Failure::config(format!("the guest does not fit this runtime: {error:#}; build it with this runtime's SDK"))
     };
@@ -196,7 +196,7 @@ fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Fa
 
 /// Adds the guest's last logged error to the failure, because a panic is only a trap to the
 /// engine and its message is in the guest's log.
-fn with_last_error(failure: Failure, state: &State) -> Failure {
+fn with_last_error(failure: Failure, state: &GuestState) -> Failure {
     match state.capabilities.as_ref().and_then(|capabilities| capabilities.log.last_error()) {
         Some(said) if failure.who == Who::Guest => {
             Failure { message: format!("{}; its last error was: {said}", failure.message), ..failure }

@@ -9,7 +9,7 @@
 use crate::agent::AgentSession;
 use crate::bindings::bosh::cpi::types::ErrorKind;
 use crate::call::execute::{self, FinishedRun, LinkedGuest, NoAnswer};
-use crate::host::{Capabilities, State};
+use crate::host::{Capabilities, GuestState};
 use crate::limits::Limits;
 use crate::rpc::arguments::Call;
 use crate::sandbox::call_clock::CallClock;
@@ -119,7 +119,7 @@ impl Undo {
     fn run(self) -> Result<(), String> {
         let Undo { call, capabilities, agent, guest, limits } = self;
         let clock = Arc::new(CallClock::of_undo(&limits));
-        let state = State::new(&limits, Arc::clone(&clock), capabilities);
+        let state = GuestState::new(&limits, Arc::clone(&clock), capabilities);
         let mut store = state.into_store(&guest.engine, &limits);
         let answer = execute::run(&guest, &mut store, &call, &clock, &limits);
         // The process ends after this, so dropping it would only take time.

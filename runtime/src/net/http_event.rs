@@ -4,6 +4,7 @@
 //! Each fact is recorded as soon as it is known, so that a request which is
 //! cancelled is reported as well. Nothing reads an event to make a decision.
 
+use crate::net::addresses::JudgedAddresses;
 use crate::net::error::{HttpError, HttpErrorKind};
 use std::fmt;
 use std::net::IpAddr;
@@ -50,6 +51,13 @@ pub struct HttpEvent {
 }
 
 impl HttpEvent {
+    /// Records what was decided about the addresses. Returns those that may be connected to.
+    pub(super) fn record_addresses(&mut self, judged: JudgedAddresses) -> Result<Vec<IpAddr>, HttpError> {
+        let JudgedAddresses { address, denied, allowed } = judged;
+        (self.address, self.refused_address) = (address, denied);
+        allowed
+    }
+
     /// Sets the outcome of the request: the status of its response, or why there is none.
     pub(super) fn conclude(&mut self, result: Result<u16, &HttpError>) {
         self.outcome = result.map_err(|error| error.kind);

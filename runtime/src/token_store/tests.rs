@@ -12,7 +12,7 @@ fn cache() -> tempfile::TempDir {
 }
 
 fn record(token: &str) -> TokenRecord {
-    TokenRecord { token: Secret::new(token), shown: "{}".into(), made: NOW, expires: NOW + 7200, refused: None }
+    TokenRecord { token: Secret::new(token), shown: "{}".into(), made: NOW, expires: NOW + 7200, last_rejection: None }
 }
 
 fn file(dir: &Path, login: &str) -> TokenFile {
@@ -40,7 +40,7 @@ fn a_kept_token_is_read_by_calls_with_the_same_values_only() {
     one.write(&record(&format!("{}secret", "t".repeat(500)))).unwrap();
     one.write(&TokenRecord::without_token(NOW)).unwrap();
     let removed = file(dir.path(), "one").read().unwrap();
-    assert_eq!((removed.token.reveal(), removed.refused, removed.usable_for(NOW)), ("", Some(NOW), None));
+    assert_eq!((removed.token.reveal(), removed.last_rejection, removed.usable_for(NOW)), ("", Some(NOW), None));
     let bytes = std::fs::read(path_of(dir.path(), &one)).unwrap();
     assert!(!bytes.windows(6).any(|part| part == b"secret" || part == b"tttttt"));
 }

@@ -7,7 +7,7 @@ use crate::net::client::basic_auth;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::exposure::Exposure;
 use crate::net::headers::{HeaderRules, secret_value};
-use crate::net::login::Session;
+use crate::net::login::{LoginContext, LoginSession};
 use crate::net::response::agent_settings::clean_json;
 use crate::net::slots::FilledSecrets;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
@@ -15,7 +15,7 @@ use std::time::Instant;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::Place;
 use wasm_cpi_policy::secret::{Layer, Secret};
-use wasm_cpi_policy::{Auth, DenialReason, Grant, Login, SecretRef};
+use wasm_cpi_policy::{Auth, DenialReason, Grant, Login, ResolvedText};
 use zeroize::Zeroizing;
 
 /// The header that carries the grant's credential in one request.
@@ -30,7 +30,7 @@ pub(super) struct AuthHeader {
 /// Returns whose credentials a request carries: those of its grant, by names of the policy, and those that
 /// filled slots in its headers, by their seals. Requests of different owners do not share a connection.
 pub(super) fn credential_owner(grant: &Grant, secrets: &FilledSecrets) -> String {
-    let named = |kind: &str, values: &[&SecretRef]| {
+    let named = |kind: &str, values: &[&ResolvedText]| {
         let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
         // Names do not show literal text, and another grant may have another text around the same property.
         let is_named = !names.contains(&"") && !values.iter().any(|value| value.has_literal);
@@ -83,7 +83,7 @@ impl Gate {
             return Layer::Context;
         }
         let mut layers = secret_layers.to_vec();
-        let named = |value: &SecretRef| (!value.name.is_empty()).then_some(value.layer);
+        let named = |value: &ResolvedText| (!value.name.is_empty()).then_some(value.layer);
         match &grant.auth {
             None => {}
             Some(Auth::Basic { user, password }) => layers.extend([user, password].into_iter().filter_map(named)),
@@ -95,12 +95,12 @@ impl Gate {
         if only_context { Layer::Context } else { Layer::Job }
     }
 
-    /// Returns the header with the credential for a request, and logs in if that is needed. `refused` is a token
-    /// that the server rejected.
+    /// Returns the header with the credential for a request, and logs in if that is needed. `rejected_token` is
+    /// a token that the server rejected.
     pub(super) async fn auth_header(
         &self,
         grant: &Grant,
-        refused: Option<&Secret>,
+        rejected_token: Option<&Secret>,
         deadline: Instant,
     ) -> Result<AuthHeader, HttpError> {
         let (name, value, token) = match &grant.auth {
@@ -112,7 +112,7 @@ impl Gate {
             Some(Auth::Header { name, value }) => (header(name)?, secret_value(value.secret.reveal(), name)?, None),
             Some(Auth::Login(name)) => {
                 let login = self.find_login(name)?;
-                let session = self.log_in(login, refused, deadline).await?;
+                let session = self.log_in(login, rejected_token, deadline).await?;
                 let value = prefixed(&login.send.prefix, &session.token, &login.send.header)?;
                 (header(&login.send.header)?, value, Some(session.token))
             }
@@ -120,15 +120,22 @@ impl Gate {
         Ok(AuthHeader { header: Some((name, value)), token })
     }
 
-    async fn log_in(&self, login: &Login, refused: Option<&Secret>, deadline: Instant) -> Result<Session, HttpError> {
+    async fn log_in(
+        &self,
+        login: &Login,
+        rejected_token: Option<&Secret>,
+        deadline: Instant,
+    ) -> Result<LoginSession, HttpError> {
         let report = |event: &HttpEvent| self.report_event(event);
-        self.sessions.get(login, refused, &self.transport, &self.vault, &report, deadline).await
+        let (transport, vault, trace) = (&self.transport, &*self.vault, self.trace.as_ref());
+        let context = LoginContext { transport, vault, trace, report: &report };
+        self.sessions.get(login, rejected_token, &context, deadline).await
     }
 
-    /// Drops a token that a server refused, so that the next request gets a new one.
-    pub(super) fn drop_token(&self, grant: &Grant, refused: &Secret) {
+    /// Drops a token that a server rejected, so that the next request gets a new one.
+    pub(super) fn drop_token(&self, grant: &Grant, rejected_token: &Secret) {
         if let Some(Auth::Login(name)) = &grant.auth {
-            self.sessions.drop_token(name, refused);
+            self.sessions.drop_token(name, rejected_token);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::image::{BlockContent, BlockCut, ImageBlock, ImageBlocks, ImageError, 
 use crate::net::error::HttpError;
 use crate::net::http_event::{BlockCounts, PendingEvent};
 use crate::net::http_record::Outcome;
-use attempt::Attempt;
+use attempt::{Attempt, AttemptOutcome};
 use futures_util::stream::StreamExt;
 use ring::digest::Digest;
 use std::pin::pin;
@@ -27,7 +27,7 @@ use summary::Summary;
 pub(super) const MAX_AT_ONCE: u64 = 16;
 /// The blocks that are in memory besides those that are sent: one is read, and one waits.
 const READ_AHEAD: u64 = 2;
-/// How often a block is sent at most.
+/// The maximum number of times that a block is sent.
 const MAX_TRIES: u32 = 3;
 /// The pause before a block is sent again, unless the server asks for a longer one; before the third
 /// time it is twice as long.
@@ -74,7 +74,7 @@ impl From<HttpError> for BlocksError {
 }
 
 /// A block that the server accepted.
-struct SentBlock {
+struct AcceptedBlock {
     sha256: Digest,
     status: u16,
     etag: String,
@@ -114,7 +114,7 @@ impl Gate {
         // A successful upload may have had nothing to send.
         pending.event.sent = sent.load(Ordering::Relaxed);
         drop(pending);
-        self.record.record_error(match &result {
+        self.record.record_end(match &result {
             Err(BlocksError::Failed(error)) => Some(error),
             Ok(_) | Err(BlocksError::Refused(_)) => None,
         });
@@ -144,7 +144,7 @@ impl<'a> Upload<'a> {
         // Other blocks were sent, even if the one that failed was not.
         let result = result.map_err(|error| match error {
             BlocksError::Failed(error) => BlocksError::Failed(HttpError { sent, ..error }),
-            refused => refused,
+            other => other,
         });
         gate.record.record_outcome(
             change,
@@ -208,7 +208,10 @@ impl<'a> Upload<'a> {
 
     /// Sends one block, and again if it fails in a way that may pass. Returns its place in the image, and `None` if it
     /// is left out.
-    async fn send_block(&self, block: Result<ImageBlock, ImageError>) -> Result<(u64, Option<SentBlock>), BlocksError> {
+    async fn send_block(
+        &self,
+        block: Result<ImageBlock, ImageError>,
+    ) -> Result<(u64, Option<AcceptedBlock>), BlocksError> {
         let ImageBlock { position, content } = block.map_err(|error| invalid_image(&error))?;
         let Some(content) = content else {
             self.count(|counts| counts.skipped += 1);
@@ -216,13 +219,14 @@ impl<'a> Upload<'a> {
         };
         let mut tries = 1;
         let result = loop {
-            let (result, is_transient) = Attempt::new(self, tries == 1).send(position, &content).await;
-            if !is_transient || tries == MAX_TRIES {
-                break result;
+            match Attempt::new(self, tries == 1).send(position, &content).await {
+                AttemptOutcome::Transient(result) if tries < MAX_TRIES => {
+                    self.count(|counts| counts.repeated += 1);
+                    tokio::time::sleep(pause(tries, &result)).await;
+                    tries += 1;
+                }
+                AttemptOutcome::Done(result) | AttemptOutcome::Transient(result) => break result,
             }
-            self.count(|counts| counts.repeated += 1);
-            tokio::time::sleep(pause(tries, &result)).await;
-            tries += 1;
         };
         let index = u64::from(self.wanted.first_index) + position;
         let response =
@@ -234,7 +238,7 @@ impl<'a> Upload<'a> {
         }
         self.count(|counts| counts.sent += 1);
         let (sha256, status) = (content.sha256, response.status);
-        Ok((position, Some(SentBlock { sha256, status, etag: self.counted_etag(response)? })))
+        Ok((position, Some(AcceptedBlock { sha256, status, etag: self.counted_etag(response)? })))
     }
 
     /// Returns the response's `etag`, which counts like a body, because the etags of all blocks are kept.

@@ -14,6 +14,22 @@ const MAX_HIDDEN: usize = 2000;
 /// More are redacted, because redacted secrets are shorter.
 const MAX_REDACTED: usize = 64 * 1024;
 
+/// What the guest gets of a response, and what is recorded of it.
+pub(super) struct VisibleResponse {
+    /// The response as the guest may see it, or why it is withheld.
+    pub result: Result<GuestResponse, HttpError>,
+    /// The redacted error response that the guest does not see. Empty if it sees the response.
+    pub hidden: String,
+    /// The name of the secret because of which the response is withheld.
+    pub leaked: Option<String>,
+}
+
+impl From<HttpError> for VisibleResponse {
+    fn from(error: HttpError) -> VisibleResponse {
+        VisibleResponse { result: Err(error.after_sending()), hidden: String::new(), leaked: None }
+    }
+}
+
 impl Gate {
     /// Returns the response as the guest may see it, and counts, traces and records it.
     pub(super) fn complete_response(
@@ -23,26 +39,24 @@ impl Gate {
         event: &mut HttpEvent,
     ) -> Result<GuestResponse, HttpError> {
         let received_bytes = received.body.len() as u64;
-        let visible = self
-            .visible_response(checked, received, event)
-            .and_then(|response| self.count_response(response, received_bytes).map_err(HttpError::after_sending));
-        self.trace_response(&checked.grant, &visible);
-        if let Ok(response) = &visible {
+        let VisibleResponse { result, hidden, leaked } = self.visible_response(checked, received);
+        (event.hidden, event.leaked) = (hidden, leaked);
+        let result =
+            result.and_then(|response| self.count_response(response, received_bytes).map_err(HttpError::after_sending));
+        self.trace_response(&checked.grant, &result);
+        if let Ok(response) = &result {
             self.creations.record(&checked.method, checked.destination.path(), response);
         }
-        visible
+        result
     }
 
     /// Returns the response as the guest may see it, or withholds it. Nothing of it is counted yet.
-    pub(super) fn visible_response(
-        &self,
-        checked: &CheckedRequest,
-        received: Received,
-        event: &mut HttpEvent,
-    ) -> Result<GuestResponse, HttpError> {
+    pub(super) fn visible_response(&self, checked: &CheckedRequest, received: Received) -> VisibleResponse {
         let request = checked.granted();
         let GrantedRequest { grant, method, destination } = request;
-        self.end_after_leak_elsewhere()?;
+        if let Err(error) = self.end_after_leak_elsewhere() {
+            return error.into();
+        }
         let Received { status, mut headers, mut body, .. } = received;
         let rules = Rules {
             grant,
@@ -58,22 +72,28 @@ impl Gate {
             headers: &mut headers,
             body: &mut body,
         };
-        let screened = response::hide_secrets(&self.vault, &rules, &mut response).map_err(|withheld| {
-            if let WithheldKind::Leak(name) = &withheld.kind {
-                event.leaked = Some(name.clone());
+        let screened = match response::hide_secrets(&self.vault, &rules, &mut response) {
+            Ok(screened) => screened,
+            Err(withheld) => {
+                let leaked = match &withheld.kind {
+                    WithheldKind::Leak(name) => Some(name.clone()),
+                    _ => None,
+                };
+                return VisibleResponse { leaked, ..self.error_of_withheld(withheld, request).into() };
             }
-            self.error_of_withheld(withheld, request).after_sending()
-        })?;
+        };
         let has_body = method != "HEAD" && !matches!(status, 204 | 304);
         if screened.is_reframed && has_body {
             headers.push(("content-length".to_owned(), body.len().to_string()));
         }
-        if let Some(hidden) = screened.hidden {
-            event.hidden = self.redact_hidden(&hidden);
-            self.record.record_hidden(format!("{method} {destination} answered {status}: {}", event.hidden));
-        }
-        self.check_size(request, &headers, &body).map_err(HttpError::after_sending)?;
-        Ok(GuestResponse { status, headers, body })
+        let hidden = screened.hidden.map(|text| {
+            let hidden = self.redact_hidden(&text);
+            self.record.record_hidden(format!("{method} {destination} answered {status}: {hidden}"));
+            hidden
+        });
+        let result = self.check_size(request, &headers, &body).map_err(HttpError::after_sending);
+        let result = result.map(|()| GuestResponse { status, headers, body });
+        VisibleResponse { result, hidden: hidden.unwrap_or_default(), leaked: None }
     }
 
     /// Returns the error of a response that is withheld, and records a leak.

@@ -9,26 +9,27 @@ use super::sending::CheckedRequest;
 use reqwest::Method;
 
 impl CheckedRequest {
-    /// Returns true if the connection can be used again once the server has accepted the request:
+    /// Returns true if the connection can be used again once the server has accepted the request. One of these must be
+    /// true:
     ///
     /// - The request has no body.
     /// - The body is a part of the image, which the guest does not choose.
-    /// - Servers read the bodies of this method, and the body cannot be the beginning of a request, whatever follows
-    ///   it. Whether it can must not depend on a secret: JSON and forms that the host writes never can.
+    /// - The body is one that servers read, and it cannot be read as the start of a request. Whether it can must not
+    ///   depend on a secret, so a secret in free text always counts as a possible start.
     pub(super) fn allows_reuse(&self) -> bool {
         match &self.image {
             Some(ImageContent::Block(_) | ImageContent::Part(_)) => true,
             Some(ImageContent::Parts(_)) => false,
             None if self.body.is_empty() => true,
             None => {
-                let is_read = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
-                is_read && !self.secrets.in_free_text && !may_begin_request(&self.body)
+                let server_reads_body = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
+                server_reads_body && !self.secrets.in_free_text && !may_begin_request(&self.body)
             }
         }
     }
 }
 
-/// Returns true if a server could read the text and the head of the next request as the head of one request. A
+/// Returns true if a server that did not read this body could take it, with the head that follows, for one request. A
 /// request line has blanks, or what some servers take for one, and no method begins like JSON or XML.
 fn may_begin_request(body: &[u8]) -> bool {
     let is_document = matches!(body.first(), Some(b'{' | b'[' | b'"' | b'<'));

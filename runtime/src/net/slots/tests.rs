@@ -3,8 +3,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wasm_cpi_policy::PathPattern;
 use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::{AGENT, PathPattern};
 
 const SECRET: &str = "settings \"with\" <hard> & characters";
 const PASSWORD: &str = "correct horse battery";
@@ -220,7 +220,7 @@ fn a_request_with_a_seal_outside_its_slot_is_refused() {
             typed(json),
             json!({"server": {"user_data": {"x": agent}}}).to_string(),
             AGENT,
-            "not one plain value",
+            "not a single plain value",
         ),
         (
             SERVERS,

@@ -6,6 +6,7 @@ use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::gate::{Gate, GuestBody, GuestRequest, GuestResponse};
 use serde_json::{Value, json};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::{DenialReason, Endpoint};
@@ -39,10 +40,18 @@ pub(super) fn basic() -> Value {
 }
 
 #[test]
+fn an_abandoned_request_was_sent_if_the_gate_had_begun_to_send_it() {
+    let silent = Server::plain(|_, _| std::thread::sleep(Duration::from_millis(500)));
+    let running = Fixture::new(json!([grant(&silent, None)])).start();
+    assert!(running.abandon(request("GET", silent.url("/v1/x")), Duration::from_millis(200)));
+    assert!(running.events()[0].sent);
+}
+
+#[test]
 fn futures_of_the_gate_may_move_between_threads() {
     fn moves<T: Send>(_: T) {}
     let gate = Fixture::new(json!([])).start().gate;
-    moves(Gate::send(&gate, request("GET", "http://a.test/"), Instant::now()));
+    moves(Gate::send(&gate, request("GET", "http://a.test/"), Instant::now(), &AtomicBool::new(false)));
     moves(Gate::session(&gate, "x", Instant::now()));
 }
 
@@ -222,9 +231,8 @@ fn the_address_rules_apply_to_the_resolved_address() {
     let running = Fixture { hosts: hosts.into(), ..Fixture::new(to("api.test")) }.start();
     assert_eq!(running.get(format!("http://api.test:{port}/")).unwrap().status, 200);
     let unknown = Fixture { hosts: String::new(), ..Fixture::new(to("api.test")) }.start();
-    let error = refusal(run(unknown
-        .gate
-        .send(request("GET", format!("http://api.test:{port}/")), Instant::now() + Duration::from_millis(500))));
+    let (deadline, sent) = (Instant::now() + Duration::from_millis(500), AtomicBool::new(false));
+    let error = refusal(run(unknown.gate.send(request("GET", format!("http://api.test:{port}/")), deadline, &sent)));
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Dns, false));
 }
 
@@ -407,7 +415,8 @@ fn time_is_bounded_by_the_request_the_call_and_the_limits() {
         assert!(start.elapsed() < Duration::from_millis(at_most), "{timeout:?} took {:?}", start.elapsed());
     }
     let connections = silent.connections();
-    let error = refusal(run(running.gate.send(request("GET", silent.url("/v1/x")), Instant::now())));
+    let error =
+        refusal(run(running.gate.send(request("GET", silent.url("/v1/x")), Instant::now(), &AtomicBool::new(false))));
     assert_eq!((error.kind, error.sent, silent.connections()), (HttpErrorKind::Cancelled, false, connections));
 }
 

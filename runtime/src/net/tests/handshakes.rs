@@ -2,7 +2,7 @@ use super::run;
 use super::server::{Server, response};
 use crate::net::connection_pool::ConnectionPool;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::exchange::{Caps, Exchange, Received, SendBody, WireRequest};
 use crate::net::tls::{ClientIdentity, TlsSettings, TrustedCa, client_config};
 use ::ring::digest::{SHA256, digest};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData, date_time_ymd};
@@ -73,16 +73,18 @@ fn hello(config: Arc<ServerConfig>) -> Server {
 
 fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Received, HttpError> {
     let exchange = Exchange {
+        request: WireRequest {
+            method: Method::GET,
+            destination: Destination::parse(&format!("https://{host}:{}/v1?k=hunter2", server.address.port()), 8192)
+                .unwrap(),
+            headers: HeaderMap::new(),
+            credential_owner: String::new(),
+            allows_reuse: true,
+            holds_image: false,
+        },
         proxy: None,
-        method: Method::GET,
-        destination: Destination::parse(&format!("https://{host}:{}/v1?k=hunter2", server.address.port()), 8192)
-            .unwrap(),
-        headers: HeaderMap::new(),
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         tls: Some((Tls::default(), Arc::new(client_config(settings).unwrap()))),
-        credential_owner: String::new(),
-        allows_reuse: true,
-        holds_image: false,
         caps: Caps { connect: Duration::from_millis(500), ..Caps::of(&crate::limits::Limits::default()) },
         deadline: Instant::now() + Duration::from_secs(5),
     };

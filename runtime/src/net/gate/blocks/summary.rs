@@ -1,7 +1,7 @@
 //! What an upload in blocks returns. An image has thousands of blocks, so digests are added up in the order of the blocks,
 //! and only those of blocks that overtook others are kept.
 
-use super::{BlocksSent, SentBlock};
+use super::{AcceptedBlock, BlocksSent};
 use crate::net::http_event::NOTHING_TO_SEND;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ pub(super) struct Summary {
     /// The place of the first block that is not in the digest.
     next: u64,
     /// The blocks that overtook others.
-    waiting: BTreeMap<u64, Option<SentBlock>>,
+    waiting: BTreeMap<u64, Option<AcceptedBlock>>,
     sent: u64,
     skipped: u64,
     etags: Vec<String>,
@@ -36,7 +36,7 @@ impl Summary {
     }
 
     /// Adds the block at a place of the image; `None` was left out.
-    pub(super) fn add(&mut self, position: u64, block: Option<SentBlock>) {
+    pub(super) fn add(&mut self, position: u64, block: Option<AcceptedBlock>) {
         match &block {
             Some(block) => {
                 self.sent += 1;
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn blocks_that_overtake_others_are_put_in_order() {
         let block = |text: &str| {
-            Some(SentBlock { sha256: digest(&SHA256, text.as_bytes()), status: 200, etag: text.to_owned() })
+            Some(AcceptedBlock { sha256: digest(&SHA256, text.as_bytes()), status: 200, etag: text.to_owned() })
         };
         let mut expected = Context::new(&SHA256);
         ["a", "b", "d"].iter().for_each(|text| expected.update(digest(&SHA256, text.as_bytes()).as_ref()));

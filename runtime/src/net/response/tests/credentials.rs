@@ -68,7 +68,7 @@ fn a_captured_value_reaches_the_guest_as_a_seal() {
     assert_eq!(names.unwrap(), ["subject", "token"]);
     assert_eq!(headers.len(), 2);
     assert_eq!(opened(&headers[1].1), pair("subject", "gAAAA-first"));
-    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(opened(body["access_token"].as_str().unwrap()), pair("token", "gAAAA-second"));
     assert_eq!(body["expires_in"], 3600);
 
@@ -85,7 +85,7 @@ fn a_captured_value_reaches_the_guest_as_a_seal() {
 
     let (names, _, body) = receive(&vault, ("POST", "/servers", 202), &[JSON], r#"{"server":{"adminPass":"pw"}}"#);
     assert_eq!(names.unwrap(), ["admin"]);
-    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(opened(body["server"]["adminPass"].as_str().unwrap()), pair("admin", "pw"));
 }
 
@@ -137,7 +137,7 @@ fn a_value_that_cannot_be_captured_withholds_the_response() {
         (200, &[("content-type", "text/plain")][..], r#"{"access_token":"hush"}"#, "Content-Type is not JSON"),
         (200, &[JSON], r#"{"access_token":"hush""#, "malformed"),
         (400, &[JSON], r#"{"access_token":"hush","access_token":"hush"}"#, "a key twice"),
-        (200, &[JSON], r#"{"access_token":{"hush":"hush"}}"#, "not one plain value"),
+        (200, &[JSON], r#"{"access_token":{"hush":"hush"}}"#, "not a single plain value"),
         (200, &twice, "{}", "more than once"),
     ] {
         let error = receive(&vault, ("POST", "/tokens", status), given, body).0.unwrap_err();
@@ -209,14 +209,12 @@ fn credentials_in_fields_are_blanked() {
 
 #[test]
 fn credentials_in_documents_within_strings_are_blanked() {
-    let inner =
-        serde_json::json!({"data": {"password": "hush", "size": 7}, "list": "[{\"adminPass\":\"hush\"}]"}).to_string();
-    let body = serde_json::json!({"annotations": {"last-applied": inner, "text": "{ no document"}}).to_string();
+    let inner = json!({"data": {"password": "hush", "size": 7}, "list": "[{\"adminPass\":\"hush\"}]"}).to_string();
+    let body = json!({"annotations": {"last-applied": inner, "text": "{ no document"}}).to_string();
     let (names, _, after) = receive(&Vault::new(), ("GET", "/vms", 200), &[JSON], &body);
     assert!(names.is_ok() && !after.contains("hush"), "{after}");
-    let after: serde_json::Value = serde_json::from_str(&after).unwrap();
-    let inner: serde_json::Value =
-        serde_json::from_str(after["annotations"]["last-applied"].as_str().unwrap()).unwrap();
+    let after: Value = serde_json::from_str(&after).unwrap();
+    let inner: Value = serde_json::from_str(after["annotations"]["last-applied"].as_str().unwrap()).unwrap();
     assert_eq!((&inner["data"]["size"], &inner["data"]["password"]), (&json!(7), &json!(null)));
     assert_eq!(after["annotations"]["text"], "{ no document");
 }
@@ -368,7 +366,7 @@ fn a_value_that_equals_a_known_secret_is_captured_like_any_other() {
         let body = json!({"access_token": value}).to_string();
         let (names, _, body) = receive(&vault, ("POST", "/tokens", 200), &[JSON], &body);
         assert_eq!(names.unwrap(), ["token"]);
-        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let body: Value = serde_json::from_str(&body).unwrap();
         let seal = body["access_token"].as_str().unwrap();
         assert_ne!(seal, known);
         let sealed = vault.open(seal).unwrap();
