@@ -63,7 +63,7 @@ pub struct Undelivered<'a> {
     pub undo: Option<&'static str>,
 }
 
-/// How a call failed: the error that the caller got, and who failed.
+/// The failure of a call: the error that the caller got, and who failed.
 pub struct CallFailure {
     pub error: &'static str,
     pub who: Who,

@@ -21,18 +21,8 @@ use wasm_cpi_checks::Check;
 /// The most bytes of the file that are read.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// How the names of the files begin.
+/// The prefix of the names of the files.
 const PREFIX: &str = "leaks-";
-
-/// What an operator does about a response or a result that holds a credential.
-pub const LEAK_REMEDY: &str = "remove its place from responses with `drop` of the grant, or replace it by a seal with \
-                               `captures`; list it under `expose` only if it is not a secret";
-
-/// Returns the end of a message about a leak that could not be recorded.
-pub fn not_recorded(error: &io::Error) -> String {
-    let remedy = "make the cache directory writable";
-    format!("; this leak could not be recorded ({error}), so later calls are not refused; {remedy}")
-}
 
 /// What follows when a response or a result holds a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -90,11 +80,11 @@ pub struct LeakLatch {
     recorded: Option<RecordedLeak>,
     method: String,
     request_id: Option<String>,
-    /// How many bytes this call wrote.
+    /// The bytes that this call wrote.
     written: AtomicU64,
 }
 
-/// Why the file cannot be used.
+/// The reason why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LatchError {
     #[error("{}: {source}", path.display())]

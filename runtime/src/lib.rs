@@ -26,6 +26,7 @@ pub mod fuzzing;
 mod host;
 mod image;
 mod leak_latch;
+mod leak_message;
 mod limits;
 mod lock_down;
 mod log;

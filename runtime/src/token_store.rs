@@ -22,10 +22,10 @@ use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::Secret;
 use zeroize::Zeroizing;
 
-/// How the names of the files begin.
+/// The prefix of the names of the files.
 const PREFIX: &str = "token-";
 const KEY_FILE: &str = "tokens.key";
-/// How the names of keys begin that are being written.
+/// The prefix of the names of keys that are being written.
 const NEW_KEY_PREFIX: &str = "tokens.key.";
 const KEY_BYTES: usize = 32;
 
@@ -36,7 +36,7 @@ const HEADER: usize = 32 + 8;
 
 /// A token is kept this long at most.
 pub const MAX_AGE: Duration = Duration::from_secs(3600);
-/// A token is not used any more so long before it expires.
+/// A token is not used in the last minute before it expires.
 pub const MARGIN: Duration = Duration::from_secs(60);
 
 /// What is kept of a login. The guest sees `shown` only.
@@ -99,7 +99,7 @@ fn deserialize_token<'a, D: serde::Deserializer<'a>>(deserializer: D) -> Result<
     String::deserialize(deserializer).map(Secret::new)
 }
 
-/// Why tokens cannot be kept here. The messages are for operators.
+/// The reason why tokens cannot be kept here. The messages are for operators.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenStoreError {
     #[error("tokens are not kept: {0}")]
@@ -116,7 +116,7 @@ pub enum TokenStoreError {
     Damaged(PathBuf),
 }
 
-/// Why tokens were not deleted. The messages follow the name of the cache directory.
+/// The reason why tokens were not deleted. The messages follow the name of the cache directory.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetError {
     #[error("tokens cannot be deleted: {0}")]

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use wasm_cpi_checks::Check;
 
-/// Why a file is not trusted. The message follows the name of the file.
+/// The reason why a file is not trusted. The message follows the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Untrusted {
     #[error("belongs to user {owner}, neither to this user ({me}) nor to root; run `chown` on it")]
@@ -17,7 +17,7 @@ pub enum Untrusted {
     Writable(u32),
 }
 
-/// Why a file of the operator cannot be used. The message follows the name of the file.
+/// The reason why a file of the operator cannot be used. The message follows the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error(transparent)]

@@ -3,7 +3,7 @@
 //! A seal is 40 random alphanumeric characters. It is valid only in this call: only
 //! slots (`net::slots`) replace it by its secret. The vault also searches for
 //! secrets: `leak_in` is the tripwire on responses and results, and `redact` removes
-//! secrets from texts for people. Only `open` returns a secret.
+//! secrets from texts for operators. Only `open` returns a secret.
 //!
 //! A guest must not learn anything about a secret from the vault. So no function that
 //! a guest can reach returns a redacted text, and no seal, cost or refusal depends on
@@ -40,7 +40,7 @@ const MAX_CAPTURES: usize = 64;
 /// The size of the largest value that can be captured. Servers accept no larger headers.
 pub const MAX_CAPTURE: usize = 16 * 1024;
 const SEAL_LENGTH: usize = 40;
-/// How many bytes after a cut are read, too, so that an escape which the cut divides is decoded.
+/// The bytes after a cut that are read, too, so that an escape which the cut divides is decoded.
 pub const LOOKAHEAD: usize = 1024;
 
 /// The secrets of one call.
@@ -146,7 +146,7 @@ impl Vault {
         seal
     }
 
-    /// Does the same as `seal_as` for a value that a guest may read more than once. The same place
+    /// Seals a value that a guest may read more than once. The same place
     /// always has the same seal, which represents the value that was read last.
     pub fn seal_at(&self, place: &str, kind: SecretKind, name: &str, secret: Secret, layer: Layer) -> String {
         let mut inner = self.lock();
@@ -253,7 +253,7 @@ impl Vault {
         self.leak_of_kinds(bytes, &|_| true)
     }
 
-    /// Does the same for a text that the guest does not get. Values that a server chose do not count: a guest
+    /// Searches a text that the guest does not get. Values that a server chose do not count: a guest
     /// that makes a server return what it was given could otherwise choose what is searched for, and so read
     /// the text by its endings.
     pub fn leak_in_unseen(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {

@@ -66,7 +66,7 @@ pub struct Grant {
     pub hides_values: bool,
     /// True if the grant has a slot for agent settings, even if the guest does not declare it.
     pub writes_settings: bool,
-    /// How the guest may upload the image in blocks; `None` if it may not.
+    /// The right to upload the image in blocks; `None` if the guest has none.
     pub blocks: Option<Blocks>,
     /// The certificates and pins of the connection.
     pub tls: Tls,

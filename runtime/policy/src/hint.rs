@@ -13,22 +13,24 @@ use serde_json::{Map, Value, json};
 
 use super::Policy;
 use super::grant::{Grant, GrantSpec};
-use super::judge::{DenialReason, Failed, Mismatch, Request};
+use super::judge::Request;
 use super::needs::{NeedOrigin, ResolvedNeed, Restriction};
 use super::operations::{OperationMismatch, Operations, is_plain};
 use super::origin::OriginSpec;
 use super::path::PathPattern;
 use super::problem::Problems;
 use super::slots::{AGENT, Slot};
+use super::stages::{Mismatch, StageMismatch};
+use super::verdict::DenialReason;
 use crate::destination::{Destination, Scheme};
 use crate::place::Place;
 use wasm_cpi_checks::Check;
 
-/// What would allow a denied request, for people.
+/// What would allow a denied request, for operators.
 pub(super) enum Hint {
     /// A grant for the policy.
     Grant(String),
-    /// The id of a grant, and a place that its `fields` would have to list.
+    /// The id of a grant, and a place that its `fields` do not list.
     Fields(String, String),
     /// Lines for the guest's needs, with where they belong.
     Needs(String),
@@ -66,7 +68,7 @@ impl Request<'_> {
     pub(super) fn hint(
         &self,
         reason: DenialReason,
-        nearest: &[(&Grant, &Failed)],
+        nearest: &[(&Grant, &StageMismatch)],
         needs: Option<&[Declaring<'_>]>,
         grants: &[Arc<Grant>],
     ) -> Option<Hint> {
@@ -203,7 +205,7 @@ impl Request<'_> {
 pub struct MissingSlot {
     /// True if the guest declares the slot, so that only the policy lacks it.
     pub declared: bool,
-    /// The line to add, for people.
+    /// The line to add, for operators.
     pub hint: Option<String>,
 }
 

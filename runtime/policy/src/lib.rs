@@ -71,7 +71,8 @@
 //! | `grant`, `login`, `auth`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `responses` | the entries of a policy file, as written and as resolved for a call |
 //! | `origin`, `path`, `template`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
 //! | `needs`, `properties`, `expose`, `registry`, `forbidden` | what the guest declares, and what limits a policy beside its grants |
-//! | `judge`, `protections`, `hint` | the verdict on a request, what all grants of an origin protect, and the grant that a denial offers |
+//! | `judge`, `verdict`, `stages`, `wording` | the decision on a request, its types, the comparison with one grant, and its words |
+//! | `protections`, `hint` | what all grants of an origin protect, and the grant that a denial offers |
 //! | `comparison`, `added_needs`, `unused_certificates` | comparisons for the operator: needs with grants, needs of two versions, and certificates that no grant uses |
 //! | [`destination`], [`addresses`] | the canonical form of a URL, and the classes of IP addresses |
 //! | [`place`], [`strict_json`] | reading and writing single values of HTTP messages, and strict JSON |
@@ -113,11 +114,14 @@ mod request_head;
 mod responses;
 pub mod secret;
 mod slots;
+mod stages;
 pub mod strict_json;
 mod target;
 mod template;
 mod tls;
 mod unused_certificates;
+mod verdict;
+mod wording;
 
 #[cfg(test)]
 mod tests;
@@ -137,7 +141,6 @@ pub use file::PolicyFile;
 pub use forbidden::Endpoint;
 pub use grant::Grant;
 pub use hint::MissingSlot;
-pub use judge::{CLOSED_SERVER, Denial, DenialReason, Verdict};
 pub use login::{Expires, Login, SendToken};
 pub use needs::{Need, Needs, Restriction};
 pub use operations::{OperationPlace, Operations};
@@ -152,6 +155,7 @@ pub use responses::{ANY, HiddenPlaces};
 pub use slots::{AGENT, Capture, Slot};
 pub use template::{ResolvedText, Template, TemplateError};
 pub use tls::{ClientCertificate, Pem, Tls};
+pub use verdict::{CLOSED_SERVER, Denial, DenialReason, Verdict};
 
 use crate::addresses::{Addresses, is_loopback_net};
 use crate::destination::{Host, Scheme};

@@ -50,7 +50,7 @@ pub struct Login {
     pub token: Place,
     /// The place of the token's expiry in the response; `None` if the response has none.
     pub expires: Option<Expires>,
-    /// How requests send the token.
+    /// The header in which requests send the token.
     pub send: SendToken,
     /// The values that the guest may ask for: their names, and their places in the response.
     pub show: Vec<(String, Place)>,

@@ -265,7 +265,7 @@ impl Place {
         Ok(found)
     }
 
-    /// Does the same as [`read`](Place::read) for a message that a server will parse as well.
+    /// Reads like [`read`](Place::read) from a message that a server will parse as well.
     /// Rejects bodies with a Content-Encoding or another charset than UTF-8, which the server
     /// would decode and this crate does not.
     pub fn read_plainly(&self, message: &Message) -> Result<Option<String>, PlaceError> {
@@ -293,7 +293,7 @@ impl Place {
         media_type::expect(message.headers, format).map_err(|fault| self.fault(fault))
     }
 
-    /// Does the same as [`read`](Place::read), and returns objects and arrays of JSON, too.
+    /// Reads like [`read`](Place::read), and returns objects and arrays of JSON, too.
     pub fn read_value(&self, message: &Message) -> Result<Option<Value>, PlaceError> {
         match self {
             Place::Json(pointer) if !message.body.is_empty() => headers::expect_json(message.headers)
@@ -331,7 +331,7 @@ impl Place {
     }
 }
 
-/// Does the same as [`Place::replace`] for several places; `change` also receives their numbers. A
+/// Replaces the values at several places like [`Place::replace`]; `change` also receives their numbers. A
 /// body is parsed once and serialised once, so that no error depends on a value that was written at
 /// another place. An error names the first place of its kind.
 pub fn replace_all(

@@ -36,7 +36,7 @@ pub struct Executed {
     pub run: FinishedRun,
 }
 
-/// Why a guest that ran has no answer.
+/// The reason why a guest that ran has no answer.
 pub enum NoAnswer {
     /// The guest returned its own error.
     Guest(types::Error),
@@ -64,7 +64,7 @@ impl From<InvokeError> for NoAnswer {
 
 /// The call of a guest that has ended, with what is needed to judge its answer.
 pub struct FinishedRun {
-    /// Why the last host call failed, as far as only people may know it; empty if it succeeded.
+    /// The cause of the last failed host call, for operators only; empty if it succeeded.
     pub last_host_call_cause: Cause,
     pub limits: Limits,
     pub source: ConfigSource,

@@ -74,8 +74,8 @@ fn early_end(why: &EndReason, run: &FinishedRun) -> Failure {
     }
 }
 
-/// Returns the failure of a call that was already ending. The reason for that comes first if a credential leaked,
-/// or if the guest then reached a limit or the runtime failed, because it is what the operator has to know.
+/// Returns the failure of a call that was already ending. The end reason comes before the failure if it is a leak, or
+/// if a limit or the runtime failed afterwards, because it is what the operator has to know.
 fn with_end_reason(failure: Failure, why: &EndReason, run: &FinishedRun) -> Failure {
     let first = match (failure.who, why) {
         // The failure is the leak itself.

@@ -13,7 +13,7 @@ use wasmtime::Store;
 /// The result of an export that returned.
 pub(super) type Invoked = Result<Answer, InvokeError>;
 
-/// Why an export that returned has no answer for the caller.
+/// The reason why an export that returned has no answer for the caller.
 pub(super) enum InvokeError {
     /// The guest's own error.
     Guest(types::Error),

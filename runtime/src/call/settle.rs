@@ -3,11 +3,11 @@
 
 use crate::audit::Used;
 use crate::call::execute::{Executed, FinishedRun, NoAnswer};
-use crate::call::leak::{after_leak, with_leak};
+use crate::call::leak::{further_calls_refused, with_leak};
 use crate::call::undo::Created;
 use crate::call::{CallError, Record, explanation};
 use crate::failure::Failure;
-use crate::leak_latch::{self, LEAK_REMEDY};
+use crate::leak_message;
 use crate::limits::Limits;
 use crate::log::{Level, escape};
 use crate::rpc::answer::{Answer, with_cid};
@@ -105,13 +105,12 @@ fn check_for_secrets(result: &Value, run: &FinishedRun, record: &Record) -> Resu
     Check::ResultWithheld.reject(leak, |name| {
         record.audit.result_leak(&name);
         let latch = run.latch.as_ref().map(|latch| latch.record(&name, "the result"));
-        let then = match latch {
-            None => String::new(),
-            Some(Ok(())) => after_leak(run),
-            Some(Err(error)) => leak_latch::not_recorded(&error),
-        };
-        let what = format!("the result was withheld, because it holds the credential `{name}`; {LEAK_REMEDY}{then}");
-        Failure::guest(what)
+        let what = leak_message::withheld("the result", &name, leak_message::REMEDY);
+        Failure::guest(match latch {
+            None => what,
+            Some(Ok(())) => format!("{what}; {}", further_calls_refused(run)),
+            Some(Err(error)) => format!("{what}; {}", leak_message::not_recorded(&error)),
+        })
     })
 }
 

@@ -82,7 +82,7 @@ pub struct Received {
     pub body: Vec<u8>,
     /// The address that responded.
     pub peer: IpAddr,
-    /// How many bytes of the request's body were written before the end of the response.
+    /// The bytes of the request's body that were written before the end of the response.
     pub body_written: u64,
 }
 

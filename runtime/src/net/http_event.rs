@@ -30,7 +30,7 @@ pub struct HttpEvent {
     pub check: Option<Check>,
     /// True if any byte of the request may have reached the server.
     pub sent: bool,
-    /// Why the request failed, for operators only: what the server, the network or a library said.
+    /// The cause of a failure, for operators only: what the server, the network or a library said.
     /// Whoever prints it redacts it. Empty if the outcome says everything.
     pub detail: String,
     /// The redacted error response that the guest did not see. Empty if it saw the response.
@@ -82,7 +82,7 @@ pub struct BlockCounts {
     pub sent: u64,
     /// Blocks of zeros that were left out.
     pub skipped: u64,
-    /// How often a block was sent again.
+    /// Attempts to send a block after its first one.
     pub repeated: u64,
 }
 

@@ -70,7 +70,7 @@ struct RecordState {
     /// Error responses that the guest did not see, redacted.
     hidden: Vec<String>,
     leak: Option<Leak>,
-    /// Why the last request failed, for operators.
+    /// The cause of the last failure, for operators.
     last_failure: Cause,
 }
 
@@ -88,7 +88,7 @@ pub struct Leak {
     pub secret: String,
     /// What held it, for example `the response to GET https://…`.
     pub place: String,
-    /// How many responses of this call held a credential.
+    /// The number of responses of this call that held a credential.
     pub count: u32,
 }
 

@@ -61,7 +61,7 @@ struct EmptiedRequest<'a> {
     plan: Vec<PlannedSecret<'a>>,
     /// The seals that were in slots of headers and cookies.
     seals_in_headers: Vec<String>,
-    /// Why the last slot that cannot be read cannot be.
+    /// The fault of the last slot that cannot be read.
     unusable_slot: Option<PlaceError>,
 }
 

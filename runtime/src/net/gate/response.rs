@@ -3,7 +3,7 @@
 
 use super::sending::CheckedRequest;
 use super::{Gate, GrantedRequest, GuestResponse, HttpEvent};
-use crate::leak_latch::{self, LEAK_REMEDY};
+use crate::leak_message;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::Received;
 use crate::net::response::{self, ResponseInScreening, Rules, WithheldKind, WithheldResponse};
@@ -102,7 +102,7 @@ impl Gate {
         let error = match kind {
             WithheldKind::Leak(name) => {
                 let GrantedRequest { method, destination, .. } = request;
-                self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_REMEDY)
+                self.leaked(&name, &format!("the response to {method} {destination}"), leak_message::REMEDY)
             }
             _ => HttpError::cloud(HttpErrorKind::Protocol, message),
         };
@@ -141,7 +141,7 @@ impl Gate {
         let Some(leak) = leak else { return Ok(()) };
         let place = format!("in another call of this guest (`{}`, {}), {}", leak.method, leak.at, leak.place);
         let leak = self.record.record_leak(&leak.secret, place);
-        let detail = format!("{} held the credential `{}`, so this response was withheld", leak.place, leak.secret);
+        let detail = leak_message::withheld_after(&leak.place, &leak.secret);
         Err(HttpError::denied(DenialReason::Leak, "the call is ending").with_detail(detail).after_sending())
     }
 
@@ -149,11 +149,11 @@ impl Gate {
     /// only that the call ends, and whose detail says everything to the operator.
     pub(super) fn leaked(&self, secret: &str, place: &str, remedy: &str) -> HttpError {
         let leak = self.record.record_leak(secret, self.vault.redact_audit(place));
-        let latched = match self.latch.as_ref().map(|latch| latch.record(&leak.secret, &leak.place)) {
-            Some(Err(error)) => leak_latch::not_recorded(&error),
-            _ => String::new(),
+        let what = leak_message::withheld(place, secret, remedy);
+        let detail = match self.latch.as_ref().map(|latch| latch.record(&leak.secret, &leak.place)) {
+            Some(Err(error)) => format!("{what}; {}", leak_message::not_recorded(&error)),
+            _ => what,
         };
-        let detail = format!("{place} was withheld, because it holds the credential `{secret}`; {remedy}{latched}");
         HttpError::denied(DenialReason::Leak, "the call is ending").with_detail(detail).after_sending()
     }
 }

@@ -10,7 +10,7 @@ type Headers = Vec<(String, String)>;
 /// The longest text that a slot shows. Places are for IDs and states, and not for what was sent.
 const MAX_SHOWN: usize = 1024;
 
-/// How a body is read.
+/// The format as which a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Empty,

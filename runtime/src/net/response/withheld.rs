@@ -3,7 +3,7 @@
 use thiserror::Error;
 use wasm_cpi_checks::{Check, RefusedBy};
 
-/// Why a response is withheld from the guest. Quotes nothing of the response.
+/// The reason why a response is withheld from the guest. Quotes nothing of the response.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct WithheldResponse {

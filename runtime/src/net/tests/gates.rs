@@ -220,7 +220,7 @@ fn the_address_rules_apply_to_the_resolved_address() {
         let error = refusal(fixture.start().get(format!("http://{host}:{port}/x?p=hunter2")));
         assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Address), false), "{name}: {error}");
         assert!(error.message.starts_with("policy: grant `api` does not reach http://"), "{name}: {error}");
-        // Which server of BOSH it is, is for people only.
+        // Which server of BOSH it is, is for operators only.
         assert!(error.explained().contains(said), "{name}: {error}");
         assert!(!error.message.contains("the registry"), "{name}: {error}");
     }

@@ -266,7 +266,7 @@ fn text_that_names_a_credential_field_is_withheld_where_secrets_are_sent() {
         let error = screen_with(true, 200, &mut headers, &mut left).unwrap_err();
         assert_eq!((error.kind, error.check), (WithheldKind::Unreadable, Some(Check::CredentialUnreadable)), "{body}");
         assert!(!error.message.contains("hush"), "{}", error.message);
-        // An error keeps its status and headers, and people see none of the body.
+        // An error keeps its status and headers, and operators see none of the body.
         let (mut headers, mut left) = new();
         let hidden = screen_with(true, 503, &mut headers, &mut left).unwrap().unwrap();
         assert!(left.is_empty() && headers.len() == 2 && !hidden.contains("hush"), "{hidden}");

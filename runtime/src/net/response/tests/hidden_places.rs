@@ -115,7 +115,7 @@ fn an_answer_in_which_places_cannot_be_found_is_withheld() {
         let failure = cleaned(&policy, &[], 200, &headers, body).result.unwrap_err();
         assert_eq!(failure.check, Some(Check::DropUnreadable), "{body}");
         assert!(!failure.message.contains("HIDDEN"), "{failure}");
-        // A guest decides by the status of an error, and people see the rest, unless it names the place.
+        // A guest decides by the status of an error, and operators see the rest, unless it names the place.
         let error = cleaned(&policy, &[], 503, &headers, body);
         assert_eq!((error.body.as_str(), error.headers.len()), ("", 0));
         let shown = error.result.unwrap().unwrap();
@@ -138,7 +138,7 @@ fn an_answer_in_which_places_cannot_be_found_is_withheld() {
 }
 
 #[test]
-fn people_see_an_error_without_dropped_places_and_without_credentials() {
+fn operators_see_an_error_without_dropped_places_and_without_credentials() {
     let mut rules = slot(json!(["json:/id"]));
     rules.as_object_mut().unwrap().insert("drop".to_owned(), json!(["json:/*/user_data"]));
     let policy = policy(rules);

@@ -204,7 +204,7 @@ fn what_a_guest_does_not_see_decides_nothing() {
     let messages = ["harmless", &settings(), "agent_id: x\nenv: y\nvm: z"]
         .map(|text| cleaned(&policy, &[], 200, &[("content-type", "text/plain")], text).result.unwrap_err());
     assert!(messages.iter().all(|one| *one == messages[0]), "{messages:?}");
-    // People see no settings either.
+    // Operators see no settings either.
     let shown = cleaned(&policy, &[], 400, &[("content-type", "text/plain")], &settings()).result.unwrap().unwrap();
     assert!(!shown.contains("xxx"), "{shown}");
 }
