@@ -36,7 +36,8 @@ const HEADER: usize = 32 + 8;
 
 /// A token is kept this long at most.
 pub const MAX_AGE: Duration = Duration::from_secs(3600);
-/// A token is not used in the last minute before it expires.
+/// A token is not used in the last minute before it expires. The call that logs in leaves less time
+/// before the end of a short lifetime (`login::expiry`), because it has no other token.
 pub const MARGIN: Duration = Duration::from_secs(60);
 
 /// What is kept of a login. The guest sees `shown` only.

@@ -4,10 +4,10 @@ use crate::agent::AgentSession;
 use crate::audit::Used;
 use crate::bindings::CpiPre;
 use crate::bindings::bosh::cpi::types;
-use crate::call::CallError;
 use crate::call::assemble::Assembled;
 use crate::call::invoke::{InvokeError, invoke};
 use crate::call::load::LoadedGuest;
+use crate::call::{CallError, leave_to_exit};
 use crate::config::{Config, ConfigSource};
 use crate::effective_policy;
 use crate::failure::{Cause, Failure, Who};
@@ -113,8 +113,7 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
         counts,
         hardening,
     };
-    // The process ends after this call, so dropping it would only delay the response.
-    std::mem::forget(component);
+    leave_to_exit(component);
     let Config { limits, source, cache, .. } = config;
     let run = FinishedRun {
         last_host_call_cause,

@@ -5,7 +5,7 @@ use crate::audit::Used;
 use crate::call::execute::{Executed, FinishedRun, NoAnswer};
 use crate::call::leak::{further_calls_refused, with_leak};
 use crate::call::undo::Created;
-use crate::call::{CallError, Record, explanation};
+use crate::call::{CallError, Record, explanation, leave_to_exit};
 use crate::failure::Failure;
 use crate::leak_message;
 use crate::limits::Limits;
@@ -55,8 +55,7 @@ pub fn settle(executed: Executed, record: &Record) -> Settled {
     let created = match created {
         Some(cid) => Some(Created::new(cid, run)),
         None => {
-            // The process ends after this call, so dropping it would only delay the response.
-            std::mem::forget(run);
+            leave_to_exit(run);
             None
         }
     };

@@ -9,6 +9,7 @@
 use crate::agent::AgentSession;
 use crate::bindings::bosh::cpi::types::ErrorKind;
 use crate::call::execute::{self, FinishedRun, LinkedGuest, NoAnswer};
+use crate::call::leave_to_exit;
 use crate::host::{Capabilities, GuestState};
 use crate::limits::Limits;
 use crate::rpc::arguments::Call;
@@ -59,12 +60,11 @@ impl Created {
         let undo = match prepare(&cid, &run) {
             Ok((call, capabilities)) => {
                 let FinishedRun { agent, guest, limits, store, .. } = run;
-                // The process ends after this call, so dropping it would only delay the response.
-                std::mem::forget(store);
+                leave_to_exit(store);
                 Ok(Box::new(Undo { call, capabilities, agent, guest, limits }))
             }
             Err(why) => {
-                std::mem::forget(run);
+                leave_to_exit(run);
                 Err(why)
             }
         };
@@ -122,8 +122,7 @@ impl Undo {
         let state = GuestState::new(&limits, Arc::clone(&clock), capabilities);
         let mut store = state.into_store(&guest.engine, &limits);
         let answer = execute::run(&guest, &mut store, &call, &clock, &limits);
-        // The process ends after this, so dropping it would only take time.
-        std::mem::forget(store);
+        leave_to_exit(store);
         match answer {
             Ok(_) => {}
             // It does not exist any more, so nothing is left to delete.
@@ -133,7 +132,7 @@ impl Undo {
             Err(NoAnswer::Failed(failure) | NoAnswer::Stopped(failure)) => return Err(failure.to_string()),
         }
         let left = guest.runtime.block_on(agent.settle_registry(None, clock.hard_deadline()));
-        std::mem::forget(guest);
+        leave_to_exit(guest);
         match left {
             Ok(left) if left.is_empty() => Ok(()),
             Ok(left) => Err(left.join("; ")),

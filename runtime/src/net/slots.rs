@@ -162,8 +162,7 @@ fn write_secrets(
     let (mut headers, mut body) = (request.headers.clone(), request.body.clone());
     if let Some((_, sealed)) = plan.iter().find(|(place, _)| matches!(place, Place::Part(_))) {
         Check::HostBoundary
-            .perform(|| set_boundary(&mut headers, &mut body, &random_text()))
-            .unwrap_or(Ok(()))
+            .perform_or(Ok(()), || set_boundary(&mut headers, &mut body, &random_text()))
             .map_err(|error| refuse.unwritable(&sealed.name, &error))?;
     }
     if plan.iter().any(|(place, _)| matches!(place, Place::Body)) {

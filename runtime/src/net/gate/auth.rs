@@ -75,7 +75,7 @@ impl Gate {
     /// Returns the layer of the values that the response holds: the job's, if any credential of
     /// the job was sent; the context's, if only credentials of a cpi-config were sent.
     pub(super) fn layer_of_response(&self, grant: &Grant, secret_layers: &[Layer]) -> Layer {
-        Check::LayerCapture.perform(|| self.layer_of_credentials(grant, secret_layers)).unwrap_or(Layer::Call)
+        Check::LayerCapture.perform_or(Layer::Call, || self.layer_of_credentials(grant, secret_layers))
     }
 
     fn layer_of_credentials(&self, grant: &Grant, secret_layers: &[Layer]) -> Layer {

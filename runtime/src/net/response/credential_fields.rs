@@ -18,8 +18,7 @@ impl Screening<'_, '_> {
         Check::CredentialHeaders
             .perform(|| headers.retain(|(name, value)| !carries_credential(name) || is_sealed(vault, name, value)));
         let is_seal = |text: &str| vault.open(text).is_some();
-        let check = match Check::CredentialFields.perform(|| fields::blank(body, guarded, &is_seal)).unwrap_or(Ok(None))
-        {
+        let check = match Check::CredentialFields.perform_or(Ok(None), || fields::blank(body, guarded, &is_seal)) {
             Ok(None) => return Ok(()),
             Ok(Some(blanked)) => {
                 **body = blanked;

@@ -20,9 +20,9 @@ pub(super) fn text_without_places(
     if Check::SettingsWithheld.refuses(!agent_settings::replace_all(&mut headers, &mut body, rules.deadline)?) {
         return Ok(Some(not_shown(&body)));
     }
-    let found = Check::DroppedPlaces.perform(|| documents::remove(&hidden.drop, &mut headers, &mut body));
-    let dropped = found.is_some_and(|found| found.is_err()) && documents::may_hold(&hidden.drop, &body);
-    if dropped || holds_uncaptured(hidden.captures.iter(), &headers, &body) {
+    let dropped = Check::DroppedPlaces.perform_or(Ok(()), || documents::remove(&hidden.drop, &mut headers, &mut body));
+    let names_dropped = dropped.is_err() && documents::may_hold(&hidden.drop, &body);
+    if names_dropped || holds_uncaptured(hidden.captures.iter(), &headers, &body) {
         return Ok(Some(not_shown(&body)));
     }
     Ok(text(&body, rules.deadline))
@@ -35,8 +35,8 @@ pub(super) fn text(body: &[u8], deadline: &SearchDeadline<'_>) -> Option<String>
     if !charset::is_text(body) {
         return Some(format!("{} bytes that are not text in UTF-8", body.len()));
     }
-    let blanked = Check::CredentialFields.perform(|| fields::blank(body, true, &|_| false));
-    let Ok(blanked) = blanked.unwrap_or(Ok(None)) else { return Some(not_shown(body)) };
+    let blanked = Check::CredentialFields.perform_or(Ok(None), || fields::blank(body, true, &|_| false));
+    let Ok(blanked) = blanked else { return Some(not_shown(body)) };
     let mut shown = blanked.unwrap_or_else(|| body.to_vec());
     if !agent_settings::replace_in_text(&mut shown, deadline) {
         return Some(not_shown(body));

@@ -37,8 +37,7 @@ pub(super) fn remove_hidden(
             documents::keep(&shown, &captured, headers, body);
         });
     }
-    let dropped =
-        Check::DroppedPlaces.perform(|| documents::remove(&rules.hidden.drop, headers, body)).unwrap_or(Ok(()));
+    let dropped = Check::DroppedPlaces.perform_or(Ok(()), || documents::remove(&rules.hidden.drop, headers, body));
     let accepted = Check::DropUnreadable.reject(dropped.err(), |_| {
         let what = "the grants drop places of this origin's responses, and it is not a document in which they can be \
                     found";
