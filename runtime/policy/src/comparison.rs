@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::Policy;
 use super::expose::Expose;
 use super::grant::Grant;
-use super::hint::{complete, free_id, slot_json};
 use super::needs::{NeedOrigin, Needs, ResolvedNeed, Restriction, declared_slots};
 use super::operations::Operations;
 use super::origin::OriginSpec;
 use super::path::PathPattern;
 use super::place::Place;
 use super::slots::Slot;
+use super::suggested_grant::{complete, free_id, slot_json};
 
 /// The needs of a guest compared with a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::grant::Grant;
 use super::judge::Request;
 use super::operations::{OperationMismatch, Operations};
 use super::protections::{AppliedRules, applies};
-use super::responses::unlisted_parameter;
+use super::query::unlisted_parameter;
 use super::verdict::DenialReason;
 use crate::destination::Destination;
 use wasm_cpi_checks::{Check, RefusedBy};

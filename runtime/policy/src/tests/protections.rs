@@ -1,6 +1,7 @@
 //! What all grants of an origin protect, whichever grant allows a request.
 
 use super::*;
+use wasm_cpi_checks::Check;
 
 fn post(policy: &Policy, url: &str, body: &str) -> Result<String, Denial> {
     let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
