@@ -33,12 +33,17 @@ use wasm_cpi_policy::{AGENT, Needs, Policy, Properties, looks_like_credential};
 /// A call that is ready to run.
 pub struct Assembled {
     pub loaded: LoadedGuest,
+    pub capabilities: CallCapabilities,
+    /// The guest's state, which holds its capabilities.
+    pub state: GuestState,
+}
+
+/// What the runtime keeps of a guest's capabilities, to judge the call when it has ended.
+pub struct CallCapabilities {
     pub policy: Arc<Policy>,
     pub gate: Arc<Gate>,
     pub agent: Arc<AgentSession>,
     pub latch: Option<Arc<LeakLatch>>,
-    /// The guest's state, which holds its capabilities.
-    pub state: GuestState,
 }
 
 /// Builds the capabilities of a call.
@@ -89,7 +94,7 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     let (visible, sealed) = seal_properties(&policy, &properties, needs.as_ref(), vault);
     register_credentials(&policy, &sealed, vault);
     effective_policy::check_sendable(&policy, &sealed)?;
-    let capabilities = Capabilities {
+    let of_guest = Capabilities {
         properties: visible.to_string(),
         call: CallInfo {
             method: call.method().name().to_owned(),
@@ -106,8 +111,8 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
         last_failure: LastFailure::default(),
         observer: observe::host_calls(audit, observer),
     };
-    let state = GuestState::new(limits, Arc::clone(clock), capabilities);
-    Ok(Assembled { loaded, policy, gate, agent, latch, state })
+    let state = GuestState::new(limits, Arc::clone(clock), of_guest);
+    Ok(Assembled { loaded, capabilities: CallCapabilities { policy, gate, agent, latch }, state })
 }
 
 /// Opens the tokens that earlier calls of the same guest in the same job kept. Returns none if tokens are not kept.

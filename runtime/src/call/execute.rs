@@ -1,10 +1,9 @@
 //! Fifth step: locks the process down and runs the guest's method.
 
-use crate::agent::AgentSession;
 use crate::audit::Used;
 use crate::bindings::CpiPre;
 use crate::bindings::bosh::cpi::types;
-use crate::call::assemble::Assembled;
+use crate::call::assemble::{Assembled, CallCapabilities};
 use crate::call::invoke::{InvokeError, invoke};
 use crate::call::load::LoadedGuest;
 use crate::call::{CallError, leave_to_exit};
@@ -12,7 +11,6 @@ use crate::config::{Config, ConfigSource};
 use crate::effective_policy;
 use crate::failure::{Cause, Failure, Who};
 use crate::host::{self, GuestState};
-use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::lock_down::{self, CallResources, LockDownLevel, Network};
 use crate::net::gate::Gate;
@@ -66,20 +64,22 @@ impl From<InvokeError> for NoAnswer {
 pub struct FinishedRun {
     /// The cause of the last failed host call, for operators only; empty if it succeeded.
     pub last_host_call_cause: Cause,
+    pub ended: EndedCall,
+    pub capabilities: CallCapabilities,
+    /// The instance that ran, with its capabilities.
+    pub store: Store<GuestState>,
+    pub guest: LinkedGuest,
+}
+
+/// What was asked for, and the settings that apply.
+pub struct EndedCall {
+    pub request: Request,
+    pub call: Call,
+    pub clock: Arc<CallClock>,
     pub limits: Limits,
     pub source: ConfigSource,
     /// The directory of prepared guests, which also holds the recorded leaks.
     pub cache: PathBuf,
-    pub request: Request,
-    pub call: Call,
-    pub policy: Arc<Policy>,
-    pub gate: Arc<Gate>,
-    pub agent: Arc<AgentSession>,
-    pub latch: Option<Arc<LeakLatch>>,
-    pub clock: Arc<CallClock>,
-    /// The instance that ran, with its capabilities.
-    pub store: Store<GuestState>,
-    pub guest: LinkedGuest,
 }
 
 /// The linked guest and what it runs on; it can run once more.
@@ -91,12 +91,12 @@ pub struct LinkedGuest {
 
 /// Locks the process down and runs the guest's method in a fresh store. Blocks this thread.
 pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
-    let Assembled { loaded, policy, gate, agent, latch, state } = assembled;
+    let Assembled { loaded, capabilities, state } = assembled;
     let LoadedGuest { config, request, call, engine, component, clock, .. } = loaded;
     let cannot_start = |error: std::io::Error| Failure::runtime(format!("the call cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
     watchdog::start(&engine).map_err(cannot_start)?;
-    let hardening = lock_down(&config, &policy, &gate)?;
+    let hardening = lock_down(&config, &capabilities.policy, &capabilities.gate)?;
     let pre = link(&engine, &component)?;
     let guest = LinkedGuest { engine, pre, runtime };
     let mut store = state.into_store(&guest.engine, &config.limits);
@@ -109,27 +109,14 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
         wall: clock.elapsed(),
         wall_limit: clock.wall_limit().clone(),
         usage,
-        network: gate.counts(),
+        network: capabilities.gate.counts(),
         counts,
         hardening,
     };
     leave_to_exit(component);
     let Config { limits, source, cache, .. } = config;
-    let run = FinishedRun {
-        last_host_call_cause,
-        limits,
-        source,
-        cache,
-        request,
-        call,
-        policy,
-        gate,
-        agent,
-        latch,
-        clock,
-        store,
-        guest,
-    };
+    let ended = EndedCall { request, call, clock, limits, source, cache };
+    let run = FinishedRun { last_host_call_cause, ended, capabilities, store, guest };
     Ok(Executed { answer, used, run })
 }
 

@@ -27,12 +27,12 @@ fn forget_command(source: &ConfigSource, cache: &Path) -> String {
 
 /// Says that later calls are refused, and which command allows them again.
 pub(super) fn further_calls_refused(run: &FinishedRun) -> String {
-    leak_message::further_calls_refused(&forget_command(&run.source, &run.cache))
+    leak_message::further_calls_refused(&forget_command(&run.ended.source, &run.ended.cache))
 }
 
 /// Appends to the failure of a leak that later calls are refused, and the command that allows them again.
 pub(super) fn with_leak(failure: Failure, why: &EndReason, run: &FinishedRun) -> Failure {
-    if !matches!(why, EndReason::Leak(_)) || run.latch.is_none() {
+    if !matches!(why, EndReason::Leak(_)) || run.capabilities.latch.is_none() {
         return failure;
     }
     Failure { message: format!("{}; {}", failure.message, further_calls_refused(run)), ..failure }

@@ -59,8 +59,9 @@ impl Created {
     pub fn new(cid: String, run: FinishedRun) -> Created {
         let undo = match prepare(&cid, &run) {
             Ok((call, capabilities)) => {
-                let FinishedRun { agent, guest, limits, store, .. } = run;
+                let FinishedRun { ended, capabilities: of_call, guest, store, .. } = run;
                 leave_to_exit(store);
+                let (agent, limits) = (of_call.agent, ended.limits);
                 Ok(Box::new(Undo { call, capabilities, agent, guest, limits }))
             }
             Err(why) => {
@@ -87,8 +88,8 @@ impl Created {
 
 /// Returns the call that deletes a resource, with its capabilities, or why the resource stays.
 fn prepare(cid: &str, run: &FinishedRun) -> Result<(Call, Capabilities), &'static str> {
-    let call = deletion(&run.call, cid)?;
-    if !Check::UndoOwn.accepts(run.gate.has_created(cid)) {
+    let call = deletion(&run.ended.call, cid)?;
+    if !Check::UndoOwn.accepts(run.capabilities.gate.has_created(cid)) {
         return Err("no response in this call shows that the call created it");
     }
     let capabilities = run.store.data().capabilities.as_ref().ok_or("the call had no capabilities")?;
