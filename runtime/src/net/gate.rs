@@ -18,7 +18,7 @@ mod reuse;
 mod sending;
 mod trace;
 
-pub use crate::net::http_event::{HttpEvent, NOTHING_TO_SEND};
+pub use crate::net::http_event::{HttpEvent, HttpOutcome};
 pub use crate::net::http_record::{HttpCounts, Leak};
 pub use crate::net::login::KeptTokens;
 pub use message::{GuestBody, GuestBodyPart, GuestRequest, GuestResponse};

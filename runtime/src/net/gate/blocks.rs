@@ -9,7 +9,7 @@ mod summary;
 
 use super::bodies::NO_IMAGE;
 use super::sending::invalid_image;
-use super::{Gate, GuestResponse, HttpEvent};
+use super::{Gate, GuestResponse, HttpEvent, HttpOutcome};
 use crate::image::{BlockContent, BlockCut, ImageBlock, ImageBlocks, ImageError, ImagePart};
 use crate::net::error::HttpError;
 use crate::net::http_event::{BlockCounts, PendingEvent};
@@ -106,12 +106,13 @@ impl Gate {
         let upload = Upload { gate: self, wanted, deadline, pending, sent };
         let result = upload.run().await;
         let mut pending = upload.pending();
-        pending.event.conclude(match &result {
-            Ok((_, status)) => Ok(*status),
-            Err(BlocksError::Refused(response)) => Ok(response.status),
-            Err(BlocksError::Failed(error)) => Err(error),
-        });
-        // A successful upload may have had nothing to send.
+        match &result {
+            Ok((_, Some(status))) => pending.event.conclude(Ok(*status)),
+            Ok((_, None)) => pending.event.outcome = HttpOutcome::NothingToSend,
+            Err(BlocksError::Refused(response)) => pending.event.conclude(Ok(response.status)),
+            Err(BlocksError::Failed(error)) => pending.event.conclude(Err(error)),
+        }
+        // Other blocks were sent, even if the one that failed was not.
         pending.event.sent = sent.load(Ordering::Relaxed);
         drop(pending);
         self.record.record_end(match &result {
@@ -123,8 +124,8 @@ impl Gate {
 }
 
 impl<'a> Upload<'a> {
-    /// Returns what was sent, and the status of the last block.
-    async fn run(&self) -> Result<(BlocksSent, u16), BlocksError> {
+    /// Returns what was sent, and the status of the last block; `None` if all blocks were left out.
+    async fn run(&self) -> Result<(BlocksSent, Option<u16>), BlocksError> {
         let (gate, wanted) = (self.gate, self.wanted);
         let at_once = self.blocks_at_once()?;
         self.check_first()?;
@@ -149,8 +150,9 @@ impl<'a> Upload<'a> {
         gate.record.record_outcome(
             change,
             match &result {
-                _ if !sent => Outcome::NotSent,
-                Ok((_, status)) => Outcome::Answered(*status),
+                Ok((_, Some(status))) if sent => Outcome::Answered(*status),
+                Ok(_) => Outcome::NotSent,
+                Err(_) if !sent => Outcome::NotSent,
                 Err(_) => Outcome::Incomplete(self.pending().event.blocks.map_or(0, |counts| counts.sent)),
             },
         );
@@ -192,7 +194,7 @@ impl<'a> Upload<'a> {
         blocks: ImageBlocks,
         count: u64,
         at_once: usize,
-    ) -> Result<(BlocksSent, u16), BlocksError> {
+    ) -> Result<(BlocksSent, Option<u16>), BlocksError> {
         let mut outcomes = pin!(blocks.into_stream().map(|block| self.send_block(block)).buffer_unordered(at_once));
         let mut summary = Summary::new();
         while let Some(outcome) = outcomes.next().await {

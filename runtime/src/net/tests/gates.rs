@@ -4,7 +4,7 @@ use super::run;
 use super::server::{Server, response};
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::gate::{Gate, GuestBody, GuestRequest, GuestResponse};
+use crate::net::gate::{Gate, GuestBody, GuestRequest, GuestResponse, HttpOutcome};
 use serde_json::{Value, json};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -279,7 +279,7 @@ fn a_slot_takes_its_seal_and_the_delivery_is_recorded() {
     assert_eq!(seen, json!({"server": {"data": PASSWORD, "name": "a"}}));
     assert_eq!(running.gate.delivered_secrets(), ["password"]);
     assert_eq!(running.gate.changes(), [format!("POST {} -> 202", server.url("/v1/servers"))]);
-    assert_eq!(running.events()[1].outcome, Ok(202));
+    assert_eq!(running.events()[1].outcome, HttpOutcome::Status(202));
     assert_eq!(running.events()[1].grant.as_deref(), Some("api"));
     let counts = running.gate.counts();
     assert_eq!((counts.requests, counts.bytes_received), (2, 2));

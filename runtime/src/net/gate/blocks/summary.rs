@@ -2,7 +2,6 @@
 //! and only those of blocks that overtook others are kept.
 
 use super::{AcceptedBlock, BlocksSent};
-use crate::net::http_event::NOTHING_TO_SEND;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{Context, SHA256};
@@ -18,8 +17,8 @@ pub(super) struct Summary {
     sent: u64,
     skipped: u64,
     etags: Vec<String>,
-    /// The status of the block that was answered last.
-    status: u16,
+    /// The status of the block that was answered last; `None` if all blocks were left out.
+    status: Option<u16>,
 }
 
 impl Summary {
@@ -31,7 +30,7 @@ impl Summary {
             sent: 0,
             skipped: 0,
             etags: Vec::new(),
-            status: NOTHING_TO_SEND,
+            status: None,
         }
     }
 
@@ -40,7 +39,7 @@ impl Summary {
         match &block {
             Some(block) => {
                 self.sent += 1;
-                self.status = block.status;
+                self.status = Some(block.status);
             }
             None => self.skipped += 1,
         }
@@ -59,8 +58,8 @@ impl Summary {
         self.sent + self.skipped
     }
 
-    /// Returns the result, and the status of the last response. All blocks were added.
-    pub(super) fn finish(self) -> (BlocksSent, u16) {
+    /// Returns the result, and the status of the last response, if there was one. All blocks were added.
+    pub(super) fn finish(self) -> (BlocksSent, Option<u16>) {
         // There are fewer blocks than numbers of 32 bits.
         let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let sent = BlocksSent {
@@ -94,7 +93,7 @@ mod tests {
             }
             assert!(summary.blocks() == 4 && summary.waiting.is_empty());
             let (sent, status) = summary.finish();
-            assert_eq!((sent.sent, sent.skipped, status), (3, 1, 200));
+            assert_eq!((sent.sent, sent.skipped, status), (3, 1, Some(200)));
             assert_eq!((sent.sha256_of_digests, sent.etags.concat()), (expected.clone(), "abd".to_owned()));
         }
     }
