@@ -6,6 +6,7 @@
 //! file is opened before the lock-down, empty until something leaks, and checked like the other files
 //! there: no link is followed, and only this user or root may be able to write it.
 
+use crate::guest_of_job::GuestOfJob;
 use crate::trust::{FileError, Untrusted, check_owner_and_mode};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -49,27 +50,15 @@ pub struct RecordedLeak {
     pub place: String,
 }
 
-/// The guest of a job that a file is for.
-#[derive(Clone, Debug)]
-pub struct LatchKey<'a> {
-    /// The complete path of the job's config, without `..`: the Director's calls and an operator
-    /// write it in different ways. Jobs may share a cache.
-    pub config: PathBuf,
-    /// The name of the module in that config; `None` for its own guest.
-    pub module: Option<&'a str>,
-    pub guest_sha256: &'a str,
-}
-
-impl LatchKey<'_> {
-    fn file_name(&self) -> String {
-        let mut job = blake3::Hasher::new();
-        job.update(self.config.as_os_str().as_encoded_bytes());
-        // No path holds this byte, and a module without a name differs from one with an empty name.
-        if let Some(module) = self.module {
-            job.update(b"\0").update(module.as_bytes());
-        }
-        format!("{PREFIX}{}-{}", &job.finalize().to_hex()[..16], self.guest_sha256)
+/// Returns the name of the file of a guest.
+fn file_name(guest: &GuestOfJob<'_>) -> String {
+    let mut job = blake3::Hasher::new();
+    job.update(guest.config.as_os_str().as_encoded_bytes());
+    // No path holds this byte, and a module without a name differs from one with an empty name.
+    if let Some(module) = guest.module {
+        job.update(b"\0").update(module.as_bytes());
     }
+    format!("{PREFIX}{}-{}", &job.finalize().to_hex()[..16], guest.guest_sha256)
 }
 
 /// The file of one guest, open and trusted.
@@ -109,8 +98,8 @@ impl LatchError {
 
 impl LeakLatch {
     /// Opens the file of a guest in the cache directory, and creates it if it is not there.
-    pub fn open(cache: &Path, key: &LatchKey<'_>) -> Result<LeakLatch, LatchError> {
-        LeakLatch::open_file(cache, &key.file_name())
+    pub fn open(cache: &Path, guest: &GuestOfJob<'_>) -> Result<LeakLatch, LatchError> {
+        LeakLatch::open_file(cache, &file_name(guest))
     }
 
     /// Opens every file in the cache directory that holds a leak, whatever job it is for.
@@ -163,8 +152,8 @@ impl LeakLatch {
     }
 
     /// Returns true if the guest has a file, for commands that must not create one.
-    pub fn exists(cache: &Path, key: &LatchKey<'_>) -> bool {
-        std::fs::symlink_metadata(cache.join(key.file_name())).is_ok()
+    pub fn exists(cache: &Path, guest: &GuestOfJob<'_>) -> bool {
+        std::fs::symlink_metadata(cache.join(file_name(guest))).is_ok()
     }
 
     /// Sets the call that is recorded with a leak.
@@ -253,8 +242,8 @@ mod tests {
         dir
     }
 
-    fn key(module: Option<&str>) -> LatchKey<'_> {
-        LatchKey { config: "/job/cpi.json".into(), module, guest_sha256: SHA256 }
+    fn key(module: Option<&str>) -> GuestOfJob<'_> {
+        GuestOfJob { config: "/job/cpi.json".into(), module, guest_sha256: SHA256 }
     }
 
     fn open(dir: &Path, module: Option<&str>) -> Result<LeakLatch, LatchError> {
@@ -272,9 +261,10 @@ mod tests {
         let recorded = later.recorded().unwrap();
         assert_eq!((recorded.secret.as_str(), recorded.method.as_str()), ("password", "has_vm"));
         assert_eq!(open(dir.path(), Some("other/../x")).unwrap().recorded(), None);
-        for other in
-            [LatchKey { guest_sha256: "11", ..key(None) }, LatchKey { config: "/other/cpi.json".into(), ..key(None) }]
-        {
+        for other in [
+            GuestOfJob { guest_sha256: "11", ..key(None) },
+            GuestOfJob { config: "/other/cpi.json".into(), ..key(None) },
+        ] {
             assert_eq!(LeakLatch::open(dir.path(), &other).unwrap().recorded(), None);
         }
         assert_eq!(LeakLatch::open_recorded(dir.path()).unwrap().len(), 1);
@@ -302,7 +292,7 @@ mod tests {
     #[test]
     fn a_file_that_others_can_write_is_not_trusted_and_no_link_is_followed() {
         let dir = cache();
-        let path = dir.path().join(key(None).file_name());
+        let path = dir.path().join(file_name(&key(None)));
         let elsewhere = dir.path().join("elsewhere");
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
         assert!(open(dir.path(), None).unwrap_err().is_untrusted());
@@ -318,8 +308,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_counts_as_a_leak() {
         let dir = cache();
-        std::fs::write(dir.path().join(key(None).file_name()), "{\n").unwrap();
-        std::fs::set_permissions(dir.path().join(key(None).file_name()), std::fs::Permissions::from_mode(0o600))
+        std::fs::write(dir.path().join(file_name(&key(None))), "{\n").unwrap();
+        std::fs::set_permissions(dir.path().join(file_name(&key(None))), std::fs::Permissions::from_mode(0o600))
             .unwrap();
         assert!(open(dir.path(), None).unwrap().recorded().is_some());
     }

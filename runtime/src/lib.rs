@@ -23,6 +23,7 @@ mod effective_policy;
 mod failure;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod guest_of_job;
 mod host;
 mod image;
 mod leak_latch;

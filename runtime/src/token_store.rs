@@ -7,6 +7,7 @@
 //! the lock-down. A record is authenticated with the same key and names its file, so that a damaged,
 //! half-written or exchanged record is the same as none. A file that cannot be used only costs a login.
 
+use crate::guest_of_job::GuestOfJob;
 use crate::trust::{Untrusted, check_owner_and_mode};
 use blake3::Hasher;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
@@ -89,6 +90,13 @@ impl TokenRecord {
         let end = self.expires.saturating_sub(margin).min(self.made.saturating_add(oldest));
         u64::try_from(end.saturating_sub(now)).ok().filter(|left| *left > 0).map(Duration::from_secs)
     }
+}
+
+/// Returns what distinguishes the owner of tokens from others: a guest and its job.
+pub fn token_owner(guest: &GuestOfJob<'_>) -> [Vec<u8>; 3] {
+    let GuestOfJob { config, module, guest_sha256 } = guest;
+    let module = module.map_or(String::new(), |module| format!("module {module}"));
+    [config.as_os_str().as_encoded_bytes().to_vec(), module.into_bytes(), guest_sha256.as_bytes().to_vec()]
 }
 
 /// A `Secret` cannot be serialised by accident; this file is the one place where it is meant.

@@ -10,7 +10,7 @@ use crate::effective_policy;
 use crate::failure::Failure;
 use crate::host::{Capabilities, GuestState, LastFailure};
 use crate::image::Image;
-use crate::leak_latch::{LatchKey, LeakLatch};
+use crate::leak_latch::LeakLatch;
 use crate::log::{GuestLog, Level};
 use crate::net::gate::{Gate, GateParts, KeptTokens};
 use crate::net::http_trace::Tracer;
@@ -20,7 +20,7 @@ use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
 use crate::sandbox::call_clock::CallClock;
 use crate::sandbox::watchdog;
-use crate::token_store::{TokenStore, TokenStoreError};
+use crate::token_store::{TokenStore, TokenStoreError, token_owner};
 use crate::vault::{SecretKind, Vault};
 use serde_json::Value;
 use std::path::Path;
@@ -120,9 +120,8 @@ fn kept_tokens(config: &Config, policy: &Policy, files: &Path, vault: &Vault) ->
     if !config.keep_tokens || policy.logins.is_empty() {
         return Ok(KeptTokens::default());
     }
-    let LatchKey { config: path, module, guest_sha256 } = config.latch_key();
-    let module = module.map_or(String::new(), |module| format!("module {module}"));
-    let owner = [path.as_os_str().as_encoded_bytes(), module.as_bytes(), guest_sha256.as_bytes()];
+    let owner = token_owner(&config.guest_of_job());
+    let owner = owner.each_ref().map(Vec::as_slice);
     KeptTokens::open(&TokenStore::open(&config.cache)?, &owner, policy, config.proxy.as_ref(), files, vault)
 }
 

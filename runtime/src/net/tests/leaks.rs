@@ -3,7 +3,8 @@
 use super::fixture::{Fixture, post};
 use super::gates::{PASSWORD, basic, grant, refusal, with_password};
 use super::server::{Server, response};
-use crate::leak_latch::{LatchKey, LeakLatch};
+use crate::guest_of_job::GuestOfJob;
+use crate::leak_latch::LeakLatch;
 use crate::net::error::HttpErrorKind;
 use crate::net::response::agent_settings::MARKER;
 use serde_json::json;
@@ -43,7 +44,7 @@ fn a_leak_is_remembered_at_once() {
     });
     let cache = tempfile::tempdir().unwrap();
     std::fs::set_permissions(cache.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let key = LatchKey { config: "/job/cpi.json".into(), module: None, guest_sha256: "00" };
+    let key = GuestOfJob { config: "/job/cpi.json".into(), module: None, guest_sha256: "00" };
     let open = || LeakLatch::open(cache.path(), &key).unwrap();
     let fixture = with_password(Fixture::new(json!([grant(&echo, Some(basic()))])));
     let running = Fixture { latch: Some(open().for_call("has_vm", None)), ..fixture }.start();
@@ -59,7 +60,7 @@ fn a_leak_ends_the_other_running_calls_of_the_guest() {
     let server = Server::answering(response("200 OK", "", "{}"));
     let cache = tempfile::tempdir().unwrap();
     std::fs::set_permissions(cache.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let key = LatchKey { config: "/job/cpi.json".into(), module: None, guest_sha256: "00" };
+    let key = GuestOfJob { config: "/job/cpi.json".into(), module: None, guest_sha256: "00" };
     let open = || LeakLatch::open(cache.path(), &key).unwrap().for_call("has_vm", None);
     let running = Fixture { latch: Some(open()), ..Fixture::new(json!([grant(&server, None)])) }.start();
     assert!(running.get(server.url("/v1/x")).is_ok());
