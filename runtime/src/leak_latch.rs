@@ -7,7 +7,7 @@
 //! there: no link is followed, and only this user or root may be able to write it.
 
 use crate::guest_of_job::GuestOfJob;
-use crate::trust::{FileError, Untrusted, check_owner_and_mode};
+use crate::trust::{self, DirectoryError, FileError, Untrusted, check_owner_and_mode};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -119,16 +119,16 @@ impl LeakLatch {
     fn open_file(cache: &Path, name: &str) -> Result<LeakLatch, LatchError> {
         let path = cache.join(name);
         let failed = |error: Errno| LatchError::Io { path: path.clone(), source: error.into() };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let directory = rustix::fs::open(cache, flags, Mode::empty()).map_err(failed)?;
-        let stat = rustix::fs::fstat(&directory).map_err(failed)?;
-        check_owner_and_mode(stat.st_uid, stat.st_mode)
-            .map_err(|source| LatchError::Directory { path: cache.to_owned(), source })?;
-        let file = File::from(open_at(&directory, name).map_err(failed)?);
+        let directory = trust::open_directory(cache).map_err(|error| match error {
+            DirectoryError::Io(error) => failed(error),
+            DirectoryError::Untrusted(source) => LatchError::Directory { path: cache.to_owned(), source },
+        })?;
+        let file = File::from(open_at(&directory.descriptor, name).map_err(failed)?);
         let metadata = file.metadata().map_err(|source| LatchError::Io { path: path.clone(), source })?;
-        if rustix::process::geteuid().is_root() && metadata.len() == 0 && metadata.uid() != stat.st_uid {
+        if rustix::process::geteuid().is_root() && metadata.len() == 0 && metadata.uid() != directory.owner {
             // Root runs this for the user whose calls use the directory.
-            let (user, group) = (rustix::fs::Uid::from_raw(stat.st_uid), rustix::fs::Gid::from_raw(stat.st_gid));
+            let (user, group) =
+                (rustix::fs::Uid::from_raw(directory.owner), rustix::fs::Gid::from_raw(directory.group));
             rustix::fs::fchown(&file, Some(user), Some(group)).map_err(failed)?;
         }
         let trusted = if metadata.is_file() {

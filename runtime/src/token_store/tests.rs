@@ -1,7 +1,12 @@
+use super::file::MAX_RECORD;
+use super::key::{KEY_BYTES, KEY_FILE};
 use super::*;
 use proptest::prelude::*;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::File;
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::time::Duration;
+use wasm_cpi_policy::secret::Secret;
 
 const NOW: i64 = 1_800_000_000;
 
