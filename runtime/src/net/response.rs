@@ -36,9 +36,7 @@ mod withheld;
 #[cfg(test)]
 mod tests;
 
-#[cfg(feature = "fuzzing")]
 pub use screening::seal_and_blank;
-#[cfg(feature = "fuzzing")]
 pub use tripwire::search;
 pub use withheld::{WithheldKind, WithheldResponse};
 
@@ -90,7 +88,7 @@ pub(super) fn hide_secrets(
     let whole = (!guarded).then(|| response.body.clone());
     let hidden_text = places::remove_hidden(rules, response)?;
     let captures = Check::OriginRules.choose(&hidden.captures, &grant.captures);
-    let hidden_body = screening::seal_and_blank(vault, captures, guarded, layer, response)?;
+    let hidden_body = seal_and_blank(vault, captures, guarded, layer, response)?;
     let is_seal = |value: &str| vault.open(value).is_some();
     let remove_digests =
         |headers: &mut Vec<(String, String)>| Check::ResponseDigests.perform(|| digests::remove(headers, &is_seal));
@@ -101,7 +99,7 @@ pub(super) fn hide_secrets(
     if whole.is_some_and(|whole| whole != *response.body) {
         removed = remove_digests(response.headers);
     }
-    tripwire::search(vault, response)?;
+    search(vault, response)?;
     Ok(Screened { hidden: hidden_text.or(hidden_body), is_reframed: removed.is_some() })
 }
 
