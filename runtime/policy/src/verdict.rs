@@ -7,7 +7,7 @@ use super::body_fields::JudgedRequest;
 use super::grant::Grant;
 use wasm_cpi_checks::Check;
 
-/// The decision of [`Policy::judge`] on one request.
+/// The decision of [`Policy::judge`](crate::Policy::judge) on one request.
 #[derive(Debug)]
 pub enum Verdict {
     /// The request may be sent.
@@ -46,9 +46,9 @@ pub const CLOSED_SERVER: &str = "no grant can open this server to a guest; the l
 /// The kind of a refusal.
 ///
 /// The variants from `Scheme` to `Operation` are in the order of their stages, because
-/// [`Policy::judge`] reports the furthest one.
+/// [`Policy::judge`](crate::Policy::judge) reports the furthest one.
 ///
-/// [`Policy::judge`] returns the reasons up to `Operation`. The code that sends requests
+/// [`Policy::judge`](crate::Policy::judge) returns the reasons up to `Operation`. The code that sends requests
 /// decides on the others, with rules and data of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DenialReason {
