@@ -178,7 +178,7 @@ impl fmt::Display for Check {
 
 /// Returns the text with the code of the check that refused, if one did: `text [code]`.
 ///
-/// Such a text is for people who operate a CPI. A guest gets the text without the code.
+/// Such a text is for those who operate a CPI. A guest gets the text without the code.
 pub fn with_code(text: &str, check: Option<Check>) -> String {
     match check {
         Some(check) => format!("{text} [{check}]"),

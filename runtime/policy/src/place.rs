@@ -191,7 +191,7 @@ pub enum FaultKind {
     #[error("it occurs more than once, so that it is unclear which one is meant")]
     Ambiguous,
     /// The value is an object, a list, an element with children, or not UTF-8.
-    #[error("what stands there is not one plain value")]
+    #[error("the value there is not a single plain value")]
     NotPlain,
     /// The new value has characters that cannot be written at this place.
     #[error("the value cannot be written there: {0}")]
@@ -273,7 +273,7 @@ impl Place {
         Ok(found)
     }
 
-    /// Does the same as [`read`](Place::read) for a message that a server will parse as well.
+    /// Reads like [`read`](Place::read) from a message that a server will parse as well.
     /// Rejects bodies with a Content-Encoding or another charset than UTF-8, which the server
     /// would decode and this crate does not.
     pub fn read_plainly(&self, message: &Message) -> Result<Option<String>, PlaceError> {
@@ -301,7 +301,7 @@ impl Place {
         media_type::expect(message.headers, format).map_err(|fault| self.fault(fault))
     }
 
-    /// Does the same as [`read`](Place::read), and returns objects and arrays of JSON, too.
+    /// Reads like [`read`](Place::read), and returns objects and arrays of JSON, too.
     pub fn read_value(&self, message: &Message) -> Result<Option<Value>, PlaceError> {
         match self {
             Place::Json(pointer) if !message.body.is_empty() => headers::expect_json(message.headers)
@@ -351,7 +351,7 @@ impl Place {
     }
 }
 
-/// Does the same as [`Place::replace`] for several places; `change` also receives their numbers. A
+/// Replaces the values at several places like [`Place::replace`]; `change` also receives their numbers. A
 /// body is parsed once and serialised once, so that no error depends on a value that was written at
 /// another place. An error names the first place of its kind.
 pub fn replace_all(

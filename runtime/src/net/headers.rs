@@ -252,7 +252,7 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
         let what = "asks for a part or an encoded form of the response, in which secrets cannot be found";
         denied(format_args!("the header `{name}` {what}; leave it out"))
     })?;
-    Check::HeaderAccept.ensure(!(exposure.hides_places && name == "accept" && !is_plain_accept(value)), || {
+    Check::HeaderAccept.ensure(!(exposure.hides_values && name == "accept" && !is_plain_accept(value)), || {
         let what =
             "asks for another form of the response than plain JSON or XML, in which hidden places could be elsewhere";
         denied(format_args!("the header `{name}` {what}; ask for `application/json`"))

@@ -1,7 +1,12 @@
+use super::file::MAX_RECORD;
+use super::key::{KEY_BYTES, KEY_FILE};
 use super::*;
 use proptest::prelude::*;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::File;
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::time::Duration;
+use wasm_cpi_policy::secret::Secret;
 
 const NOW: i64 = 1_800_000_000;
 
@@ -13,7 +18,7 @@ fn cache() -> tempfile::TempDir {
 
 fn record(token: &str) -> TokenRecord {
     let (token, shown, expires) = (Secret::new(token), "{}".into(), NOW + 7200);
-    TokenRecord { token, shown, made: NOW, expires, refused: None, earlier: Vec::new() }
+    TokenRecord { token, shown, made: NOW, expires, last_rejection: None, earlier: Vec::new() }
 }
 
 fn file(dir: &Path, login: &str) -> TokenFile {
@@ -27,7 +32,7 @@ fn path_of(dir: &Path, file: &TokenFile) -> PathBuf {
 #[test]
 fn a_replaced_token_is_remembered_until_it_expires() {
     let tokens = |record: &TokenRecord, now| -> Vec<String> {
-        record.tokens(now).iter().map(|one| one.token.reveal().to_owned()).collect()
+        record.valid_tokens(now).iter().map(|one| one.token.reveal().to_owned()).collect()
     };
     let dir = cache();
     let kept = file(dir.path(), "one");
@@ -58,7 +63,7 @@ fn a_kept_token_is_read_by_calls_with_the_same_values_only() {
     one.write(&record(&format!("{}secret", "t".repeat(500)))).unwrap();
     one.write(&TokenRecord::without_token(NOW)).unwrap();
     let removed = file(dir.path(), "one").read().unwrap();
-    assert_eq!((removed.token.reveal(), removed.refused, removed.usable_for(NOW)), ("", Some(NOW), None));
+    assert_eq!((removed.token.reveal(), removed.last_rejection, removed.usable_for(NOW)), ("", Some(NOW), None));
     let bytes = std::fs::read(path_of(dir.path(), &one)).unwrap();
     assert!(!bytes.windows(6).any(|part| part == b"secret" || part == b"tttttt"));
 }

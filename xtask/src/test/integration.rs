@@ -53,12 +53,12 @@ pub(super) fn steps(
     steps: &mut Steps,
     rest: &[String],
     reports: &Reports,
-    surroundings: ScopedJoinHandle<'_, Result<Surroundings>>,
+    services: ScopedJoinHandle<'_, Result<Services>>,
 ) {
     // If this fails, the other tests run; those that need these programs fail.
     steps.check("build the programs for mutation tests", || build::mutants(repo));
-    let Surroundings { tools, cloud } =
-        joined(surroundings).unwrap_or_else(|error| Surroundings { tools: Err(error), cloud: None });
+    let Services { tools, cloud } =
+        joined(services).unwrap_or_else(|error| Services { tools: Err(error), cloud: None });
     steps.check("wait for the installation of tools", || tools);
     // If it cannot start, this step fails, and the tests run on the simulator only.
     let cloud = cloud.and_then(|cloud| steps.need("start the real OpenStack", || cloud).ok());
@@ -76,14 +76,14 @@ pub(super) fn steps(
 
 /// Prepares what integration tests need besides our programs: installs tools, and starts the
 /// real cloud if it is wanted.
-pub(super) fn surroundings(repo: &Repo, with_openstack: bool) -> Surroundings {
-    let tools = render::setup().and_then(|()| setup::tools(&TOOLS));
+pub(super) fn start_services(repo: &Repo, with_openstack: bool) -> Services {
+    let tools = render::setup().and_then(|()| setup::install_missing_tools(&TOOLS));
     let cloud = with_openstack.then(|| real_openstack(repo));
-    Surroundings { tools, cloud }
+    Services { tools, cloud }
 }
 
 /// What integration tests need besides our programs.
-pub(super) struct Surroundings {
+pub(super) struct Services {
     /// Whether the tools are installed.
     tools: Result<()>,
     /// The real cloud; absent if it is not wanted.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{BlocksSent, Cause, ImagePart, RequestError, Response};
+use super::error::request_name;
+use super::{BlocksSent, ImagePart, RequestError, Response};
 use crate::bindings::bosh::cpi::http as wire;
 use crate::host;
 
@@ -77,7 +78,7 @@ impl BlockUpload {
 
     /// Uploads the blocks. The host repeats those that fail.
     pub fn send(self) -> Result<BlocksSent, RequestError> {
-        let name = RequestError::of("PUT", &self.0.url, Cause::Build(String::new())).request;
+        let name = request_name("PUT", &self.0.url);
         host::current().http_send_blocks(&self.0).map_err(|error| match error {
             wire::BlocksError::Failed(error) => RequestError::transport(&name, error),
             wire::BlocksError::Refused(response) => Response::new(name, response).unexpected(),

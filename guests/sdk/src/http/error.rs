@@ -9,6 +9,11 @@ use super::{Denial, TransportError};
 use crate::Error as CpiError;
 use crate::bindings::bosh::cpi::http as wire;
 
+/// Returns the method and the URL of a request without its query, as errors name it.
+pub(super) fn request_name(method: &str, url: &str) -> String {
+    format!("{method} {}", without_query(url))
+}
+
 /// The error of a request, or of the check of its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestError {
@@ -47,7 +52,7 @@ pub enum Cause {
 
 impl RequestError {
     pub(super) fn of(method: &str, url: &str, cause: Cause) -> Self {
-        Self { request: format!("{method} {}", without_query(url)), cause }
+        Self { request: request_name(method, url), cause }
     }
 
     pub(super) fn transport(request: &str, error: wire::Error) -> Self {

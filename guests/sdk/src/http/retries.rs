@@ -1,10 +1,11 @@
 //! Decides whether a request is sent again. A request that did not reach the server
-//! can be. One that may have reached it is repeated only if it is repeatable. One
+//! can be sent again. One that may have reached it is repeated only if it is repeatable. One
 //! that the policy denied is never repeated.
 
 use std::time::Duration;
 
-use super::{Cause, RequestError, Response, TransportError};
+use super::error::request_name;
+use super::{RequestError, Response, TransportError};
 use crate::bindings::bosh::cpi::http as wire;
 use crate::log;
 
@@ -28,8 +29,7 @@ pub(super) struct Retries {
 
 impl Retries {
     pub(super) fn new(method: &str, url: &str, left: u32, repeatable: bool) -> Self {
-        let name = RequestError::of(method, url, Cause::Build(String::new())).request;
-        Self { name, left, repeatable, pause: Duration::from_secs(1) }
+        Self { name: request_name(method, url), left, repeatable, pause: Duration::from_secs(1) }
     }
 
     /// Returns how the request is sent again; `None` if it is not sent again.

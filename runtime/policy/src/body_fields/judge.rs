@@ -18,7 +18,7 @@ const HARMLESS_HEADERS: [&str; 3] = ["accept", "content-type", "user-agent"];
 const MAX_INTEGER: u64 = 1 << 53;
 
 /// The reason why the fields of a request are refused. The messages complete the sentence "limits the
-/// fields of the request: …" in `judge::explain`.
+/// fields of the request: …" in `wording::explain`.
 #[derive(Debug, thiserror::Error)]
 #[error("{fault}")]
 pub(crate) struct FieldMismatch {

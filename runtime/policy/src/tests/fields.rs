@@ -205,7 +205,7 @@ fn a_denial_names_the_place_to_list() {
         |body: &str| verdict_on(&policy(&entry), "POST", URL, &Message { headers: &headers, body: body.as_bytes() }).1;
     let message = said(r#"{"server": {"host": "h"}}"#);
     assert!(
-        message.contains("`json:/server/host` is not listed; the grant's `fields` would have to list it"),
+        message.contains("`json:/server/host` is not listed; the operator can list it in the grant's `fields`"),
         "{message}"
     );
     assert!(

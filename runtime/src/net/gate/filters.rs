@@ -5,12 +5,12 @@
 //! parameters that it lists. The fields that are hidden by their names are hidden on every origin, so parameters
 //! with such a name are refused on every origin, unless the grant lists them.
 
-use super::checking::is_read;
+use super::checking::is_safe_method;
 use super::message::ParsedRequest;
 use crate::net::error::{HttpError, quoted};
 use crate::net::exposure::Exposure;
 use crate::net::headers;
-use crate::net::screening::names_hidden_field;
+use crate::net::response::names_hidden_field;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::{DenialReason, Grant};
 
@@ -26,7 +26,7 @@ pub(super) fn check(request: &ParsedRequest, grant: &Grant, exposure: Exposure) 
         HttpError::denied(DenialReason::Query, what)
     })?;
     let has_body = image.is_some() || !body.is_empty();
-    let could_filter = is_read(method) && has_body && (exposure.hides_places || is_hidden(body));
+    let could_filter = is_safe_method(method) && has_body && (exposure.hides_values || is_hidden(body));
     Check::ReadBody.ensure(!could_filter || *body_is_judged, || {
         let what = "a GET, HEAD or OPTIONS must not have a body where the grants hide parts of responses, nor one that \
                     names a field which is hidden everywhere";

@@ -10,7 +10,8 @@ use super::sending::CheckedRequest;
 use wasm_cpi_policy::place::is_token;
 
 impl CheckedRequest {
-    /// Returns true if the connection can be used again once the server has accepted the request:
+    /// Returns true if the connection can be used again once the server has accepted the request. One of these must be
+    /// true:
     ///
     /// - The request has no body.
     /// - Servers read the bodies of this method, and the body cannot be the beginning of a request, whatever follows

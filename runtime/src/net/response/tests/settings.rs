@@ -1,6 +1,9 @@
 //! Agent settings are recognised in every form, and replaced or withheld.
 
 use super::*;
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+use std::time::{Duration, Instant};
 
 fn settings() -> String {
     let data = json!({format!("_{MARKER}"): true, "a": "x".repeat(300), format!("__{MARKER}"): true});
@@ -180,7 +183,7 @@ fn what_a_guest_does_not_see_decides_nothing() {
     let mut dropping = slot(show.clone());
     dropping.as_object_mut().unwrap().insert("drop".to_owned(), json!(["json:/data"]));
     let keys = BASE64_STANDARD.encode("agent_id:vm:env:networks:disks:123456789012345678");
-    for (policy, filled) in [(policy(slot(show)), &["password"][..]), (policy(dropping), &["password"])] {
+    for (policy, secret_names) in [(policy(slot(show)), &["password"][..]), (policy(dropping), &["password"])] {
         for (status, content_type) in
             [(200, "text/plain"), (400, "text/plain"), (200, "application/json"), (400, "text/html")]
         {
@@ -191,7 +194,7 @@ fn what_a_guest_does_not_see_decides_nothing() {
             {
                 let body = format!("exec: run {} {secret}", &keys[..60]);
                 let headers = [("content-type", content_type), ("x-request-id", "r-1")];
-                let left = cleaned(&policy, filled, status, &headers, &body);
+                let left = cleaned(&policy, secret_names, status, &headers, &body);
                 seen.push((left.result.map(drop), left.headers, left.body));
             }
             assert!(seen.iter().all(|one| *one == seen[0]), "{status} {content_type}: {seen:?}");
@@ -202,7 +205,7 @@ fn what_a_guest_does_not_see_decides_nothing() {
     let messages = ["harmless", &settings(), "agent_id: x\nenv: y\nvm: z"]
         .map(|text| cleaned(&policy, &[], 200, &[("content-type", "text/plain")], text).result.unwrap_err());
     assert!(messages.iter().all(|one| *one == messages[0]), "{messages:?}");
-    // People see no settings either.
+    // Operators see no settings either.
     let shown = cleaned(&policy, &[], 400, &[("content-type", "text/plain")], &settings()).result.unwrap().unwrap();
     assert!(!shown.contains("xxx"), "{shown}");
 }

@@ -9,7 +9,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use super::charset::is_text;
-use crate::net::raw_text::{ESCAPE, without_byte_order_mark, without_escapes};
+use super::raw_text::{ESCAPE, without_byte_order_mark, without_escapes};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{blank_xml, parse_json};
 use wasm_cpi_policy::strict_json::is_affordable;
