@@ -20,7 +20,7 @@ pub use session::{AgentError, AgentErrorKind, AgentParts, AgentSession};
 use crate::failure::Failure;
 use serde_json::{Map, Value};
 
-/// How settings reach the Agent.
+/// The way on which settings reach the Agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The VM's user-data holds all settings.

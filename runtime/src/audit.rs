@@ -21,7 +21,7 @@ use crate::host::{HostCall, HostCallCounts, HostCallOutcome};
 use crate::limits::NamedLimit;
 use crate::log::{Level, Log};
 use crate::net::error::HttpErrorKind;
-use crate::net::gate::{HttpCounts, HttpEvent, NOTHING_TO_SEND};
+use crate::net::gate::{HttpCounts, HttpEvent, HttpOutcome};
 use crate::rpc::request::Request;
 use crate::rpc::response::WireError;
 use crate::sandbox::meter::MeterReading;
@@ -63,7 +63,7 @@ pub struct Undelivered<'a> {
     pub undo: Option<&'static str>,
 }
 
-/// How a call failed: the error that the caller got, and who failed.
+/// The failure of a call: the error that the caller got, and who failed.
 pub struct CallFailure {
     pub error: &'static str,
     pub who: Who,
@@ -145,9 +145,9 @@ impl Audit {
             return;
         }
         let kind = match event.outcome {
-            Err(HttpErrorKind::Denied(DenialReason::Leak)) => "leak",
-            Err(HttpErrorKind::Denied(_)) => "denied",
-            Err(HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_)) if !event.sent => "denied",
+            HttpOutcome::Failed(HttpErrorKind::Denied(DenialReason::Leak)) => "leak",
+            HttpOutcome::Failed(HttpErrorKind::Denied(_)) => "denied",
+            HttpOutcome::Failed(HttpErrorKind::InvalidRequest | HttpErrorKind::Limit(_)) if !event.sent => "denied",
             _ => "use",
         };
         let mut line = writer.line(kind);
@@ -162,10 +162,12 @@ impl Audit {
             line.own_text("refused_address", refused.to_string());
         }
         match event.outcome {
-            Ok(NOTHING_TO_SEND) => &mut line,
-            Ok(status) => line.number("status", status.into()),
-            Err(HttpErrorKind::Denied(reason)) => line.own_text("reason", reason.to_string()),
-            Err(error) => line.own_text(if kind == "denied" { "reason" } else { "error" }, error.to_string()),
+            HttpOutcome::NothingToSend => &mut line,
+            HttpOutcome::Status(status) => line.number("status", status.into()),
+            HttpOutcome::Failed(HttpErrorKind::Denied(reason)) => line.own_text("reason", reason.to_string()),
+            HttpOutcome::Failed(error) => {
+                line.own_text(if kind == "denied" { "reason" } else { "error" }, error.to_string())
+            }
         };
         line.code(event.check);
         line.text("secret", event.leaked.as_deref().unwrap_or_default(), NAME_MAX);

@@ -26,7 +26,8 @@ use crate::component::preparation::Preparation;
 use crate::component::signature::RequiredSignatures;
 use crate::component::source::PinnedGuest;
 use crate::failure::{Failure, Problem};
-use crate::leak_latch::{LatchKey, OnLeak};
+use crate::guest_of_job::GuestOfJob;
+use crate::leak_latch::OnLeak;
 use crate::limits::Limits;
 use crate::lock_down::LockDownLevel;
 use crate::log::{Format, Level};
@@ -112,8 +113,8 @@ impl Config {
     }
 
     /// Returns the guest of this job, by which leaks are remembered.
-    pub fn latch_key(&self) -> LatchKey<'_> {
-        LatchKey {
+    pub fn guest_of_job(&self) -> GuestOfJob<'_> {
+        GuestOfJob {
             config: self.source.written_path(),
             module: self.source.module.as_deref(),
             guest_sha256: &self.guest.sha256,

@@ -49,7 +49,7 @@ impl fmt::Display for Who {
 pub const RESOURCE_REMEDY: &str =
     "check memory and `ulimit -a` of this user; if they are in order, report this as a bug in wasm-cpi";
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{who}: {message}")]
 pub struct Failure {
@@ -130,7 +130,7 @@ impl Failure {
     }
 }
 
-/// Why a request or another host call failed, for people. The guest does not see it.
+/// The cause of a failed request or other host call, for operators. The guest does not see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
     /// The login that failed, if one did.

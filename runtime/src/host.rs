@@ -19,7 +19,7 @@ mod state;
 pub mod wasi;
 
 pub use host_call::{HostCall, HostCallCounts, HostCallObserver, HostCallOutcome, LastFailure};
-pub use state::State;
+pub use state::GuestState;
 
 use crate::agent::AgentSession;
 use crate::bindings::Cpi;
@@ -67,12 +67,12 @@ impl Capabilities {
 }
 
 /// Links the interfaces of `bosh:cpi`, and those of the fixed WASI list that the component imports.
-pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
-    Cpi::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+pub fn link(linker: &mut Linker<GuestState>, component: &Component) -> wasmtime::Result<()> {
+    Cpi::add_to_linker::<_, HasSelf<GuestState>>(linker, |state| state)?;
     wasi::link(linker, component)?;
     #[cfg(feature = "mutation-testing")]
     mutants::any_import(linker, component)?;
     Ok(())
 }
 
-impl crate::bindings::bosh::cpi::types::Host for State {}
+impl crate::bindings::bosh::cpi::types::Host for GuestState {}

@@ -6,7 +6,8 @@
 //! file is opened before the lock-down, empty until something leaks, and checked like the other files
 //! there: no link is followed, and only this user or root may be able to write it.
 
-use crate::trust::{FileError, Untrusted, check_owner_and_mode};
+use crate::guest_of_job::GuestOfJob;
+use crate::trust::{self, DirectoryError, FileError, Untrusted, check_owner_and_mode};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -21,18 +22,8 @@ use wasm_cpi_checks::Check;
 /// The most bytes of the file that are read.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// How the names of the files begin.
+/// The prefix of the names of the files.
 const PREFIX: &str = "leaks-";
-
-/// What an operator does about a response or a result that holds a credential.
-pub const LEAK_REMEDY: &str = "remove its place from responses with `drop` of the grant, or replace it by a seal with \
-                               `captures`; list it under `expose` only if it is not a secret";
-
-/// Returns the end of a message about a leak that could not be recorded.
-pub fn not_recorded(error: &io::Error) -> String {
-    let remedy = "make the cache directory writable";
-    format!("; this leak could not be recorded ({error}), so later calls are not refused; {remedy}")
-}
 
 /// What follows when a response or a result holds a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -59,27 +50,15 @@ pub struct RecordedLeak {
     pub place: String,
 }
 
-/// The guest of a job that a file is for.
-#[derive(Clone, Debug)]
-pub struct LatchKey<'a> {
-    /// The complete path of the job's config, without `..`: the Director's calls and an operator
-    /// write it in different ways. Jobs may share a cache.
-    pub config: PathBuf,
-    /// The name of the module in that config; `None` for its own guest.
-    pub module: Option<&'a str>,
-    pub guest_sha256: &'a str,
-}
-
-impl LatchKey<'_> {
-    fn file_name(&self) -> String {
-        let mut job = blake3::Hasher::new();
-        job.update(self.config.as_os_str().as_encoded_bytes());
-        // No path holds this byte, and a module without a name differs from one with an empty name.
-        if let Some(module) = self.module {
-            job.update(b"\0").update(module.as_bytes());
-        }
-        format!("{PREFIX}{}-{}", &job.finalize().to_hex()[..16], self.guest_sha256)
+/// Returns the name of the file of a guest.
+fn file_name(guest: &GuestOfJob<'_>) -> String {
+    let mut job = blake3::Hasher::new();
+    job.update(guest.config.as_os_str().as_encoded_bytes());
+    // No path holds this byte, and a module without a name differs from one with an empty name.
+    if let Some(module) = guest.module {
+        job.update(b"\0").update(module.as_bytes());
     }
+    format!("{PREFIX}{}-{}", &job.finalize().to_hex()[..16], guest.guest_sha256)
 }
 
 /// The file of one guest, open and trusted.
@@ -90,11 +69,11 @@ pub struct LeakLatch {
     recorded: Option<RecordedLeak>,
     method: String,
     request_id: Option<String>,
-    /// How many bytes this call wrote.
+    /// The bytes that this call wrote.
     written: AtomicU64,
 }
 
-/// Why the file cannot be used.
+/// The reason why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LatchError {
     #[error("{}: {source}", path.display())]
@@ -119,8 +98,8 @@ impl LatchError {
 
 impl LeakLatch {
     /// Opens the file of a guest in the cache directory, and creates it if it is not there.
-    pub fn open(cache: &Path, key: &LatchKey<'_>) -> Result<LeakLatch, LatchError> {
-        LeakLatch::open_file(cache, &key.file_name())
+    pub fn open(cache: &Path, guest: &GuestOfJob<'_>) -> Result<LeakLatch, LatchError> {
+        LeakLatch::open_file(cache, &file_name(guest))
     }
 
     /// Opens every file in the cache directory that holds a leak, whatever job it is for.
@@ -140,16 +119,16 @@ impl LeakLatch {
     fn open_file(cache: &Path, name: &str) -> Result<LeakLatch, LatchError> {
         let path = cache.join(name);
         let failed = |error: Errno| LatchError::Io { path: path.clone(), source: error.into() };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let directory = rustix::fs::open(cache, flags, Mode::empty()).map_err(failed)?;
-        let stat = rustix::fs::fstat(&directory).map_err(failed)?;
-        check_owner_and_mode(stat.st_uid, stat.st_mode)
-            .map_err(|source| LatchError::Directory { path: cache.to_owned(), source })?;
-        let file = File::from(open_at(&directory, name).map_err(failed)?);
+        let directory = trust::open_directory(cache).map_err(|error| match error {
+            DirectoryError::Io(error) => failed(error),
+            DirectoryError::Untrusted(source) => LatchError::Directory { path: cache.to_owned(), source },
+        })?;
+        let file = File::from(open_at(&directory.descriptor, name).map_err(failed)?);
         let metadata = file.metadata().map_err(|source| LatchError::Io { path: path.clone(), source })?;
-        if rustix::process::geteuid().is_root() && metadata.len() == 0 && metadata.uid() != stat.st_uid {
+        if rustix::process::geteuid().is_root() && metadata.len() == 0 && metadata.uid() != directory.owner {
             // Root runs this for the user whose calls use the directory.
-            let (user, group) = (rustix::fs::Uid::from_raw(stat.st_uid), rustix::fs::Gid::from_raw(stat.st_gid));
+            let (user, group) =
+                (rustix::fs::Uid::from_raw(directory.owner), rustix::fs::Gid::from_raw(directory.group));
             rustix::fs::fchown(&file, Some(user), Some(group)).map_err(failed)?;
         }
         let trusted = if metadata.is_file() {
@@ -173,8 +152,8 @@ impl LeakLatch {
     }
 
     /// Returns true if the guest has a file, for commands that must not create one.
-    pub fn exists(cache: &Path, key: &LatchKey<'_>) -> bool {
-        std::fs::symlink_metadata(cache.join(key.file_name())).is_ok()
+    pub fn exists(cache: &Path, guest: &GuestOfJob<'_>) -> bool {
+        std::fs::symlink_metadata(cache.join(file_name(guest))).is_ok()
     }
 
     /// Sets the call that is recorded with a leak.
@@ -263,8 +242,8 @@ mod tests {
         dir
     }
 
-    fn key(module: Option<&str>) -> LatchKey<'_> {
-        LatchKey { config: "/job/cpi.json".into(), module, guest_sha256: SHA256 }
+    fn key(module: Option<&str>) -> GuestOfJob<'_> {
+        GuestOfJob { config: "/job/cpi.json".into(), module, guest_sha256: SHA256 }
     }
 
     fn open(dir: &Path, module: Option<&str>) -> Result<LeakLatch, LatchError> {
@@ -282,9 +261,10 @@ mod tests {
         let recorded = later.recorded().unwrap();
         assert_eq!((recorded.secret.as_str(), recorded.method.as_str()), ("password", "has_vm"));
         assert_eq!(open(dir.path(), Some("other/../x")).unwrap().recorded(), None);
-        for other in
-            [LatchKey { guest_sha256: "11", ..key(None) }, LatchKey { config: "/other/cpi.json".into(), ..key(None) }]
-        {
+        for other in [
+            GuestOfJob { guest_sha256: "11", ..key(None) },
+            GuestOfJob { config: "/other/cpi.json".into(), ..key(None) },
+        ] {
             assert_eq!(LeakLatch::open(dir.path(), &other).unwrap().recorded(), None);
         }
         assert_eq!(LeakLatch::open_recorded(dir.path()).unwrap().len(), 1);
@@ -312,7 +292,7 @@ mod tests {
     #[test]
     fn a_file_that_others_can_write_is_not_trusted_and_no_link_is_followed() {
         let dir = cache();
-        let path = dir.path().join(key(None).file_name());
+        let path = dir.path().join(file_name(&key(None)));
         let elsewhere = dir.path().join("elsewhere");
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
         assert!(open(dir.path(), None).unwrap_err().is_untrusted());
@@ -328,8 +308,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_counts_as_a_leak() {
         let dir = cache();
-        std::fs::write(dir.path().join(key(None).file_name()), "{\n").unwrap();
-        std::fs::set_permissions(dir.path().join(key(None).file_name()), std::fs::Permissions::from_mode(0o600))
+        std::fs::write(dir.path().join(file_name(&key(None))), "{\n").unwrap();
+        std::fs::set_permissions(dir.path().join(file_name(&key(None))), std::fs::Permissions::from_mode(0o600))
             .unwrap();
         assert!(open(dir.path(), None).unwrap().recorded().is_some());
     }

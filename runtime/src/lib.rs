@@ -23,9 +23,11 @@ mod effective_policy;
 mod failure;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod guest_of_job;
 mod host;
 mod image;
 mod leak_latch;
+mod leak_message;
 mod limits;
 mod lock_down;
 mod log;

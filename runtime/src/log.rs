@@ -43,7 +43,7 @@ pub enum Format {
 /// The largest `log` of a response, which the Director reads byte by byte.
 const RESPONSE_LOG_MAX: usize = 16 * 1024;
 
-/// How many bytes of a long text are redacted beyond those that are shown, because redacted
+/// The bytes of a long text that are redacted beyond those that are shown, because redacted
 /// secrets are shorter. Searching all of it would take too much time.
 const SLACK: usize = 64 * 1024;
 
@@ -120,8 +120,7 @@ impl Log {
         self.cut(text, max, "")
     }
 
-    /// Does the same as `clean_field` for a field of an audit line, in which values that a server
-    /// chose stay.
+    /// Cleans a field of an audit line like `clean_field`, but values that a server chose stay.
     pub fn clean_audit_field(&self, text: &str, max: usize) -> String {
         let redact = |most| self.vault.redact_audit_start(text, most);
         self.cut_redacted(redacted_start(text, max, Check::RedactLog, &redact), max, "")

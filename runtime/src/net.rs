@@ -1,10 +1,10 @@
 //! The only place that opens sockets.
 //!
 //! A guest's request passes `gate`, in this order: shape and size, the canonical
-//! URL (`Destination`), the policy's verdict, `headers`, `slots`, the addresses
-//! (`transport` with `resolver`), the grant's credentials (`gate::auth`, for which
-//! `login` obtains a token if needed), `tls` and `proxy` (again `transport`),
-//! `exchange`, `cleaning`, and `screening` with the tripwire. The host's own requests use
+//! URL (`Destination`), the policy's verdict, `headers`, `slots`, `addresses` with
+//! `resolver`, the grant's credentials (`gate::auth`, for which `login` obtains a token
+//! if needed), `transport` with `tls_configs`, `proxy` and `connection_pool`,
+//! `exchange`, and the steps of `response` up to the tripwire. The host's own requests use
 //! `client`, without a policy, and nothing in them comes from a guest. Sockets,
 //! certificates and name servers are set up when they are first needed.
 //!
@@ -15,16 +15,16 @@
 //! 3. `gate::GrantedRequest`: method and destination of a request that the policy allows, and the grant.
 //! 4. `slots::RequestToFill`: the headers and the body in which secrets replace seals.
 //! 5. `gate::sending::CheckedRequest`: a request that passed every check except the one on addresses.
-//! 6. `transport::WireRequest`: the request with its credentials, as it is sent.
-//! 7. `exchange::Exchange`: the same request with the addresses, TLS settings and limits to send it with.
+//! 6. `exchange::WireRequest`: the request with its credentials, as it is sent.
+//! 7. `exchange::Exchange`: a `WireRequest` with the addresses, proxy, TLS settings and limits to send it with.
 //! 8. `exchange::Received`: the complete response as the server sent it.
-//! 9. `screening::ResponseInScreening`: the response while secrets are removed from it.
+//! 9. `response::ResponseInScreening`: the response while secrets are removed from it.
 //! 10. `gate::GuestResponse`: the response as the guest gets it.
 
-pub mod cleaning;
+mod addresses;
 pub mod client;
 mod connection;
-pub mod connections;
+pub mod connection_pool;
 mod creations;
 pub mod error;
 pub mod exchange;
@@ -41,13 +41,12 @@ mod method_override;
 mod mutants;
 mod preopened;
 pub mod proxy;
-mod raw_text;
 pub mod resolver;
-pub mod screening;
+pub mod response;
 pub mod slots;
 pub mod tls;
+mod tls_configs;
 mod transport;
-pub mod withheld;
 
 #[cfg(test)]
 mod tests;

@@ -2,13 +2,16 @@
 //!
 //! Links are followed. The open file is judged, so that it cannot be replaced after the check.
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use wasm_cpi_checks::Check;
 
-/// Why a file is not trusted. The message follows the name of the file.
+/// The reason why a file is not trusted. The message follows the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Untrusted {
     #[error("belongs to user {owner}, neither to this user ({me}) nor to root; run `chown` on it")]
@@ -17,7 +20,7 @@ pub enum Untrusted {
     Writable(u32),
 }
 
-/// Why a file of the operator cannot be used. The message follows the name of the file.
+/// The reason why a file of the operator cannot be used. The message follows the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error(transparent)]
@@ -53,6 +56,28 @@ pub fn check_owner_and_mode(owner: u32, mode: u32) -> Result<(), Untrusted> {
     Ok(())
 }
 
+/// An open directory that no one except this user or root can write.
+pub struct TrustedDirectory {
+    pub descriptor: OwnedFd,
+    pub owner: u32,
+    pub group: u32,
+}
+
+/// The reason why a directory cannot be used.
+pub enum DirectoryError {
+    Io(Errno),
+    Untrusted(Untrusted),
+}
+
+/// Opens a directory without following a link.
+pub fn open_directory(path: &Path) -> Result<TrustedDirectory, DirectoryError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let descriptor = rustix::fs::open(path, flags, Mode::empty()).map_err(DirectoryError::Io)?;
+    let stat = rustix::fs::fstat(&descriptor).map_err(DirectoryError::Io)?;
+    check_owner_and_mode(stat.st_uid, stat.st_mode).map_err(DirectoryError::Untrusted)?;
+    Ok(TrustedDirectory { descriptor, owner: stat.st_uid, group: stat.st_gid })
+}
+
 /// Checks an open file of the operator, and returns its mode.
 pub fn check_file(metadata: &Metadata) -> Result<u32, FileError> {
     if !metadata.is_file() {
@@ -73,7 +98,7 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<(String, u32), FileError> {
     // Opening must not wait for the other end of a pipe.
     let opened = File::options()
         .read(true)
-        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
         .map_err(FileError::NotOpened)?;
     let metadata = opened.metadata().map_err(FileError::Unreadable)?;

@@ -3,7 +3,7 @@
 //! A seal is 40 random alphanumeric characters. It is valid only in this call: only
 //! slots (`net::slots`) replace it by its secret. The vault also searches for
 //! secrets: `leak_in` is the tripwire on responses and results, and `redact` removes
-//! secrets from texts for people. Only `open` returns a secret.
+//! secrets from texts for operators. Only `open` returns a secret.
 //!
 //! A guest must not learn anything about a secret from the vault. So no function that
 //! a guest can reach returns a redacted text, and no seal, cost or refusal depends on
@@ -25,7 +25,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use needles::Form;
-pub use scanner::{CheckEnd, Patience, SearchStopped};
+pub use scanner::{CheckEnd, SearchDeadline, SearchStopped};
 use scanner::{Scanner, Searched};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
@@ -40,7 +40,7 @@ const MAX_CAPTURES: usize = 64;
 /// The size of the largest value that can be captured. Servers accept no larger headers.
 pub const MAX_CAPTURE: usize = 16 * 1024;
 const SEAL_LENGTH: usize = 40;
-/// How many bytes after a cut are read, too, so that an escape which the cut divides is decoded.
+/// The bytes after a cut that are read, too, so that an escape which the cut divides is decoded.
 pub const LOOKAHEAD: usize = 1024;
 
 /// The secrets of one call.
@@ -146,7 +146,7 @@ impl Vault {
         seal
     }
 
-    /// Does the same as `seal_as` for a value that a guest may read more than once. The same place
+    /// Seals a value that a guest may read more than once. The same place
     /// always has the same seal, which represents the value that was read last.
     pub fn seal_at(&self, place: &str, kind: SecretKind, name: &str, secret: Secret, layer: Layer) -> String {
         let mut inner = self.lock();
@@ -205,7 +205,7 @@ impl Vault {
     pub fn seals_in(&self, bytes: &[u8]) -> Vec<String> {
         let index = self.seal_index();
         let mut found: Vec<(usize, usize)> = Vec::new();
-        let _: Searched<()> = index.scanner.scan(bytes, &self.patience(), &mut |needle, span| {
+        let _: Searched<()> = index.scanner.scan(bytes, &self.search_deadline(), &mut |needle, span| {
             if needle.form == Form::Plain && !found.iter().any(|(_, owner)| *owner == needle.owner) {
                 found.push((span.start, needle.owner));
             }
@@ -219,11 +219,11 @@ impl Vault {
     /// helps authors of guests and protects nothing: a changed seal that is not found is sent as
     /// it is, and has no value.
     pub fn transformed_seal_in(&self, bytes: &[u8]) -> Option<(String, Form)> {
-        let (index, patience) = (self.seal_index(), self.patience());
+        let (index, deadline) = (self.seal_index(), self.search_deadline());
         let mut verbatim: HashMap<usize, usize> = HashMap::new();
         let found = views::visit_all(bytes, views::Track::No, &mut |view, encoding| {
             let mut plain: HashMap<usize, usize> = HashMap::new();
-            index.scanner.scan(&view.bytes, &patience, &mut |needle, span| {
+            index.scanner.scan(&view.bytes, &deadline, &mut |needle, span| {
                 let (seal, name) = &index.sealed[needle.owner];
                 match needle.form {
                     Form::Plain => *plain.entry(needle.owner).or_default() += 1,
@@ -253,7 +253,7 @@ impl Vault {
         self.leak_of_kinds(bytes, &|_| true)
     }
 
-    /// Does the same for a text that the guest does not get. Values that a server chose do not count: a guest
+    /// Searches a text that the guest does not get. Values that a server chose do not count: a guest
     /// that makes a server return what it was given could otherwise choose what is searched for, and so read
     /// the text by its endings.
     pub fn leak_in_unseen(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
@@ -265,9 +265,9 @@ impl Vault {
         bytes: &[u8],
         counts: &dyn Fn(SecretKind) -> bool,
     ) -> Result<Option<String>, SearchStopped> {
-        let (index, patience) = (self.credential_index(bytes.len()), self.patience());
+        let (index, deadline) = (self.credential_index(bytes.len()), self.search_deadline());
         let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
-            index.scanner.scan(&view.bytes, &patience, &mut |needle, _| match needle.form {
+            index.scanner.scan(&view.bytes, &deadline, &mut |needle, _| match needle.form {
                 Form::OtherCase | Form::Half => ControlFlow::Continue(()),
                 _ if !counts(index.known[needle.owner].kind) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(index.known[needle.owner].name.clone()),
@@ -298,9 +298,9 @@ impl Vault {
         Arc::clone(sealed.get_or_insert_with(|| Arc::new(SealIndex::new(seals))))
     }
 
-    /// Returns what ends a search that takes long when the call is over.
-    pub fn patience(&self) -> Patience<'_> {
-        Patience::new(self.check_end.get())
+    /// Returns the deadline of a search that starts now.
+    pub fn search_deadline(&self) -> SearchDeadline<'_> {
+        SearchDeadline::new(self.check_end.get())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -95,7 +95,7 @@ fn the_error_says_why_a_file_is_not_a_valid_config() {
         (b"{}".to_vec(), "`version` is missing; set \"version\": 1"),
         (valid.as_bytes()[..valid.len() - 2].to_vec(), "the file is not JSON"),
         (format!("{valid}{valid}").into_bytes(), "the file is not JSON"),
-        (b"{\"version\":1,\"version\":1}".to_vec(), "`version` stands there twice"),
+        (b"{\"version\":1,\"version\":1}".to_vec(), "`version` occurs twice"),
         (b"{\"a\":\"\xff\"}".to_vec(), "UTF-8"),
         (format!("{}{}", "[".repeat(9999), "]".repeat(9999)).into_bytes(), "the file is not JSON"),
         (format!("{valid}{}", " ".repeat(5 << 20)).into_bytes(), "is larger than 4 MiB"),

@@ -48,15 +48,11 @@ fn input_that_is_not_a_valid_request_is_a_request_error() {
             "`arguments` must be an array",
         ),
         ("null arguments", br#"{"method":"info","arguments":null}"#.to_vec(), "`arguments` must be an array"),
-        (
-            "the method twice",
-            br#"{"method":"info","method":"ping","arguments":[]}"#.to_vec(),
-            "`method` stands there twice",
-        ),
+        ("the method twice", br#"{"method":"info","method":"ping","arguments":[]}"#.to_vec(), "`method` occurs twice"),
         (
             "a key of arguments twice",
             br#"{"method":"create_disk","arguments":[1,{"a":1,"\u0061":2},null]}"#.to_vec(),
-            "`a` stands there twice",
+            "`a` occurs twice",
         ),
         (
             "a key of the context twice",

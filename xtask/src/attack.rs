@@ -38,7 +38,7 @@ pub(crate) fn run(repo: &Repo, attack: &Attack) -> Result<()> {
 
 /// Builds the attack corpus and runs it against the programs in `dist`.
 pub(crate) fn corpus(repo: &Repo, dist: &Path, arguments: &[String], reports: Option<&Reports>) -> Result<()> {
-    setup::tools(&TOOLS)?;
+    setup::install_missing_tools(&TOOLS)?;
     let mut cargo = repo.cargo_static("build");
     command::run(cargo.args(["--release", "--package", "tests", "--bin", "attack"]))?;
     let mut attack = command::new(repo.built("attack"));

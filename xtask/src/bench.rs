@@ -29,7 +29,7 @@ pub(crate) fn run(repo: &Repo, bench: Bench) -> Result<()> {
     let peers = out.join("peers");
     let mut steps = Steps::new();
     build::build_everything(repo, &mut steps)?;
-    steps.need("install tools", || setup::tools(&TOOLS))?;
+    steps.need("install tools", || setup::install_missing_tools(&TOOLS))?;
     steps.need("build the peers", || {
         files::directory(&peers, 0o755)?;
         if bench.wire { build_go_peer(repo, "go-wire", &peers) } else { build_peers(repo, &peers) }

@@ -66,7 +66,7 @@ pub(crate) fn run(repo: &Repo) -> Result<Toolchain> {
 }
 
 /// Installs the Debian packages of those programs that are missing. An entry is a program and its package.
-pub(crate) fn tools(tools: &[(&str, &'static str)]) -> Result<()> {
+pub(crate) fn install_missing_tools(tools: &[(&str, &'static str)]) -> Result<()> {
     let _lock = lock_packages();
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let missing =

@@ -71,11 +71,11 @@ impl Steps {
     }
 
     /// Adds the tests that the programs of a step skipped.
-    pub(crate) fn skipped(&mut self, skips: Vec<Skip>) {
+    pub(crate) fn add_skips(&mut self, skips: Vec<Skip>) {
         self.skips.extend(skips);
     }
 
-    /// The skips so far, of steps and of their programs.
+    /// Returns the skips so far, those of steps and those of their programs.
     pub(crate) fn skips(&self) -> &[Skip] {
         &self.skips
     }

@@ -52,7 +52,7 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
     let built = thread::scope(|threads| {
         // What later steps need is built and started in threads, beside the steps that do not need it.
         let deny = wanted(Part::Lint).then(|| threads.spawn(|| deny::install(repo)));
-        let of_guests = |steps: &mut Steps| {
+        let check_guests = |steps: &mut Steps| {
             if wanted(Part::Lint) {
                 lint_guests(repo, steps);
             }
@@ -61,20 +61,20 @@ fn parts(repo: &Repo, test: &Test) -> Result<()> {
             }
         };
         if wanted(Part::Integration) || wanted(Part::Attack) {
-            build::build_all(repo, &mut steps, build::GUESTS, of_guests)?;
+            build::build_all(repo, &mut steps, build::GUESTS, check_guests)?;
         } else {
-            of_guests(&mut steps);
+            check_guests(&mut steps);
         }
         if let Some(deny) = deny {
             lint(repo, &mut steps, deny);
         }
-        let surroundings = wanted(Part::Integration)
-            .then(|| threads.spawn(|| Ok(integration::surroundings(repo, !test.without_openstack))));
+        let services = wanted(Part::Integration)
+            .then(|| threads.spawn(|| Ok(integration::start_services(repo, !test.without_openstack))));
         if wanted(Part::Unit) {
             unit(repo, &mut steps, rest);
         }
-        if let Some(surroundings) = surroundings {
-            integration::steps(repo, &mut steps, rest, &reports, surroundings);
+        if let Some(services) = services {
+            integration::steps(repo, &mut steps, rest, &reports, services);
         }
         if wanted(Part::Attack) {
             attacks(repo, &mut steps, *only, rest, &reports);
@@ -90,7 +90,7 @@ fn finish(repo: &Repo, mut steps: Steps, reports: &Reports, without_openstack: b
     match reports.read() {
         Ok(mut skips) => {
             skips.retain(|skip| !(without_openstack && skip.name == "openstack"));
-            steps.skipped(skips);
+            steps.add_skips(skips);
         }
         Err(error) => steps.check("read the list of skipped tests", || Err(error)),
     }

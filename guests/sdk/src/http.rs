@@ -36,7 +36,7 @@ mod error;
 mod request;
 mod response;
 mod retries;
-mod several;
+mod send_all;
 #[cfg(test)]
 mod tests;
 mod url;
@@ -50,7 +50,7 @@ pub use blocks::{BlockUpload, put_blocks};
 pub use error::{Cause, RequestError};
 pub use request::Request;
 pub use response::Response;
-pub use several::send_all;
+pub use send_all::send_all;
 pub(crate) use url::form;
 pub use url::segment;
 #[cfg(not(target_family = "wasm"))]

@@ -77,6 +77,12 @@ impl Check {
         self.is_active().then(step)
     }
 
+    /// Performs a step and returns its result; a mutant without this check gets the lax one.
+    #[inline(always)]
+    pub fn perform_or<T>(self, lax: T, step: impl FnOnce() -> T) -> T {
+        if self.is_active() { step() } else { lax }
+    }
+
     fn refusal<E: RefusedBy>(self, error: E) -> E {
         debug_assert!(matches!(self.explanation(), Explanation::Refusal { .. }), "{self} is listed as a safeguard");
         error.refused_by(self)

@@ -1,4 +1,4 @@
-//! What is known about a check: its code, and what people can read about it.
+//! What is known about a check: its code, and what operators can read about it.
 
 /// What a check is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -79,7 +79,7 @@ checks! {
         OperationSingle OperationSoap PathAlike GrantSpecific OriginRules WildcardLabel HintNarrow
     }
     "Fields of requests" body_fields {
-        FieldAbsent FieldValue FieldRequired FieldOthers FieldQuery FieldAlike FieldTwice FieldName FieldNumber
+        FieldAbsent FieldValue FieldRequired FieldOthers FieldQuery FieldAlike FieldList FieldTwice FieldName FieldNumber
         FieldBody FieldOperation FieldSerialised
     }
     "Config, policy and needs files" policy_file {
@@ -98,7 +98,7 @@ checks! {
     }
     "HTTP requests" http_request {
         MethodKnown HeaderFraming HeaderValue HeaderOverride MethodParameter HeaderUnderscore
-        HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderAccept ReadBody HeaderConditional
+        HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderAccept ReadBody QueryHidden HeaderConditional
         QueryCredentials IdentityRequested ProxyEnvironment CountedBytes CountedResponses
         GrantBlocks BlockHeader
     }
@@ -144,7 +144,8 @@ checks! {
         GuestErrorPrefix MessageSize ResponseLogSize UndoOwn
     }
     "Stemcell images" image {
-        ImageDirs ImageLink ImageRegular ImageKernel ImageRange ImageReadSize ImageUnchanged ArchiveBounds
+        ImageDirs ImageLink ImageRegular ImageKernel ImageRange ImageReadSize ImageUnchanged ImageMethod ImageType
+        ArchiveBounds
     }
     "Registry" registry {
         RegistryIds RegistryIdForm RegistryCreateOnly RegistryOwnWrites RegistryChangeable RegistryShapes
@@ -177,7 +178,7 @@ impl fmt::Display for Check {
 
 /// Returns the text with the code of the check that refused, if one did: `text [code]`.
 ///
-/// Such a text is for people who operate a CPI. A guest gets the text without the code.
+/// Such a text is for those who operate a CPI. A guest gets the text without the code.
 pub fn with_code(text: &str, check: Option<Check>) -> String {
     match check {
         Some(check) => format!("{text} [{check}]"),

@@ -8,7 +8,7 @@ use super::object_reader::ObjectReader;
 use super::problem::Problems;
 use super::properties::Properties;
 use super::request_head::{is_connection_header, normalize_header_name};
-use super::template::{SecretRef, Template};
+use super::template::{ResolvedText, Template};
 use crate::secret::Layer;
 use wasm_cpi_checks::Check;
 
@@ -18,18 +18,18 @@ pub enum Auth {
     /// HTTP Basic authentication (RFC 7617).
     Basic {
         /// The user name, which may be written into the policy as plain text.
-        user: SecretRef,
+        user: ResolvedText,
         /// The password, which always comes from a property.
-        password: SecretRef,
+        password: ResolvedText,
     },
     /// The token that is sent as `Authorization: Bearer …`.
-    Bearer(SecretRef),
+    Bearer(ResolvedText),
     /// A header that the operator chose.
     Header {
         /// The name of the header in lower case. It is never a header of the connection.
         name: String,
         /// The whole value of the header.
-        value: SecretRef,
+        value: ResolvedText,
     },
     /// The token that the policy's login of this name obtains.
     Login(String),

@@ -5,7 +5,7 @@ use super::object_reader::ObjectReader;
 use super::problem::PolicyProblem;
 use super::request_head::normalize_header_name;
 
-/// How a guest may upload the image in blocks.
+/// The right to upload the image in blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
     /// The headers in which the host may put the length or the digest of a block, normalised.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::object_reader::{ObjectReader, kind};
 use super::problem::Problems;
 use super::properties::Properties;
-use super::template::{SecretRef, Template, may_go, scalar};
+use super::template::{ResolvedText, Template, check_layer, scalar};
 use crate::secret::{Layer, Secret};
 
 /// The body of the request that logs in, with all properties filled in.
@@ -19,7 +19,7 @@ pub enum LoginBody {
     /// The text of a JSON document.
     Json(Secret),
     /// The names and values of an urlencoded form, in order and not encoded yet.
-    Form(Vec<(String, SecretRef)>),
+    Form(Vec<(String, ResolvedText)>),
 }
 
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl BodySpec {
             (None, Some(_)) => BodySpec::Form(form),
             (Some(body), None) => BodySpec::Json(JsonTemplate::read(body, &reader.at("body"), reader.problems())),
             (Some(_), Some(_)) => {
-                reader.problem("form", "stands beside `body`", "keep one of them");
+                reader.problem("form", "is used together with `body`", "keep one of them");
                 BodySpec::None
             }
         }
@@ -133,7 +133,7 @@ impl JsonTemplate {
             JsonTemplate::Text(template) => match template.whole_property() {
                 Some(name) => {
                     let (value, layer) = scalar(fill.properties, name, at, fill.problems)?;
-                    may_go(name, layer, fill.to, at, fill.problems);
+                    check_layer(name, layer, fill.to, at, fill.problems);
                     layers.push(layer);
                     value.clone()
                 }
@@ -178,7 +178,7 @@ pub(super) fn resolve_all(
     to: Layer,
     at: &str,
     problems: &Problems,
-) -> Vec<(String, SecretRef)> {
+) -> Vec<(String, ResolvedText)> {
     let fill = |(name, template): &(String, Template)| {
         Some((name.clone(), template.resolve(properties, to, &format!("{at}.{name}"), problems)?))
     };

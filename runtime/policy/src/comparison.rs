@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::Policy;
 use super::expose::Expose;
 use super::grant::Grant;
-use super::hint::{complete, free_id, slot_json};
 use super::needs::{NeedOrigin, Needs, ResolvedNeed, Restriction, declared_slots};
 use super::operations::Operations;
 use super::origin::OriginSpec;
 use super::path::PathPattern;
 use super::place::Place;
 use super::slots::Slot;
+use super::suggested_grant::{complete, free_id, slot_json};
 
 /// The needs of a guest compared with a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Policy {
                 compared.slot_lines.push(line.to_string());
             }
         }
-        for HiddenPlaces { slot, hidden, show } in hidden_places(declared, &grants) {
+        for IncompleteSlot { slot, hidden, show } in incomplete_slots(declared, &grants) {
             let at = format!("{} {}", slot.method, slot.path);
             compared.missing.push(format!("{} of the response to {at}", hidden.join(", ")));
             compared.show_lines.push(format!("the slot of {at} at `{}`: \"show\": {}", slot.place, json!(show)));
@@ -265,14 +265,14 @@ fn property_of(to: &Restriction<OriginSpec>) -> Option<&String> {
 }
 
 /// A slot that is granted, but does not show all that the guest asks to see of the response.
-struct HiddenPlaces<'a> {
+struct IncompleteSlot<'a> {
     slot: &'a Slot,
     hidden: Vec<String>,
     /// All places that the slot should show.
     show: Vec<String>,
 }
 
-fn hidden_places<'a>(declared: &'a ResolvedNeed, grants: &[&Grant]) -> Vec<HiddenPlaces<'a>> {
+fn incomplete_slots<'a>(declared: &'a ResolvedNeed, grants: &[&Grant]) -> Vec<IncompleteSlot<'a>> {
     let Restriction::Only(list) = declared.slots() else { return Vec::new() };
     let compare = |(own, slot): (&'a Slot, Slot)| {
         let granted =
@@ -282,7 +282,7 @@ fn hidden_places<'a>(declared: &'a ResolvedNeed, grants: &[&Grant]) -> Vec<Hidde
         let is_hidden = |place: &&Place| !granted.iter().any(|granted| granted.show.contains(place));
         let hidden: Vec<String> = own.show.iter().filter(is_hidden).map(ToString::to_string).collect();
         show.extend(hidden.iter().cloned());
-        (!hidden.is_empty()).then_some(HiddenPlaces { slot: own, hidden, show })
+        (!hidden.is_empty()).then_some(IncompleteSlot { slot: own, hidden, show })
     };
     list.into_iter().filter_map(compare).collect()
 }

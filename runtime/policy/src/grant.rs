@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::auth::{Auth, AuthSpec};
 use super::blocks::Blocks;
 use super::body_fields::FieldRules;
-use super::hint::SharedSettings;
 use super::login::Login;
 use super::object_reader::{IDENT, ObjectReader, is_ident};
 use super::operations::Operations;
@@ -21,11 +20,12 @@ use super::path::PathPattern;
 use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
 use super::request_head::normalize_header_name;
-use super::responses;
 use super::slots::{AGENT, Capture, Slot, method, path};
+use super::suggested_grant::SharedSettings;
 use super::target::TargetSpec;
-use super::template::may_go;
+use super::template::check_layer;
 use super::tls::Tls;
+use super::{query, responses};
 use crate::addresses::Addresses;
 use crate::place::Place;
 use crate::secret::Layer;
@@ -57,16 +57,16 @@ pub struct Grant {
     /// The values of responses that the guest gets as seals.
     pub captures: Vec<Capture>,
     /// The places of responses that the guest does not see. They apply to every response of the
-    /// origin; see [`Policy::cleaning`](crate::Policy::cleaning).
+    /// origin; see [`Policy::hidden_places`](crate::Policy::hidden_places).
     pub drop: Vec<Place>,
     /// The query parameters that requests may have. `None` allows all of them, unless the origin's
-    /// responses are cleaned: then it allows none.
+    /// responses hide values: then it allows none.
     pub query: Option<Vec<String>>,
     /// True if the grant has slots, captures or `drop`, even if the guest does not declare them.
-    pub hides: bool,
+    pub hides_values: bool,
     /// True if the grant has a slot for agent settings, even if the guest does not declare it.
     pub writes_settings: bool,
-    /// How the guest may upload the image in blocks; `None` if it may not.
+    /// The right to upload the image in blocks; `None` if the guest has none.
     pub blocks: Option<Blocks>,
     /// The certificates and pins of the connection.
     pub tls: Tls,
@@ -111,7 +111,7 @@ impl GrantSpec {
         let slots = Slot::of_grant(&mut reader);
         let captures = Capture::read_all(&mut reader);
         let drop = responses::read_places(&mut reader, "drop");
-        let query = responses::read_query(&mut reader);
+        let query = query::read_query(&mut reader);
         let blocks = Blocks::read(&mut reader);
         reader.close();
         let (id, target) = (id?.to_owned(), target?);
@@ -185,7 +185,7 @@ impl GrantSpec {
         let at = format!("{}.blocks", self.at);
         problems.ensure(Check::BlocksBesideSlots, self.slots.is_empty(), || {
             let remedy = "write a grant of its own for the upload in blocks, without slots";
-            PolicyProblem::new(&at, "stands in a grant with `slots`", remedy)
+            PolicyProblem::new(&at, "is used together with `slots`", remedy)
         });
         let puts = self.methods.is_empty() || self.methods.iter().any(|method| method == "PUT");
         problems.ensure(Check::EntryOutsideGrant, puts, || {
@@ -247,7 +247,7 @@ impl GrantSpec {
             && let Some(login) = logins.get(name)
         {
             self.check_slots(&login.send.header, problems);
-            problems.ensure(Check::LayerToken, login.token_layer.may_go_to(target.layer), || {
+            problems.ensure(Check::LayerToken, login.token_layer.may_be_sent_to(target.layer), || {
                 let what = format!(
                     "would send the token of the login `{name}`, obtained with the job's credentials, to an origin that the context (a cpi-config) chose"
                 );
@@ -267,7 +267,7 @@ impl GrantSpec {
             for name in slot.takes.iter().filter(|name| *name != AGENT && !captures.contains(&name.as_str())) {
                 match properties.get(name) {
                     Some((_, layer)) => {
-                        may_go(name, layer, target.layer, &at, problems);
+                        check_layer(name, layer, target.layer, &at, problems);
                     }
                     None => problems.add(
                         &at,
@@ -291,7 +291,7 @@ impl GrantSpec {
             captures: self.captures.iter().map(|capture| capture.below(&target.base)).collect(),
             drop: self.drop.clone(),
             query: self.query.clone(),
-            hides: !(self.slots.is_empty() && self.captures.is_empty() && self.drop.is_empty()),
+            hides_values: !(self.slots.is_empty() && self.captures.is_empty() && self.drop.is_empty()),
             writes_settings: self.slots.iter().any(|slot| slot.takes.iter().any(|name| name == AGENT)),
             blocks: self.blocks.clone(),
             tls: target.tls,

@@ -68,10 +68,12 @@
 //! | modules | content |
 //! |---|---|
 //! | `file`, `preset`, `object_reader`, `problem` | how a policy file is parsed, and how its problems are reported |
-//! | `grant`, `login`, `auth`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `responses` | the entries of a policy file, as written and as resolved for a call |
+//! | `grant`, `login`, `auth`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `query`, `responses` | the entries of a policy file, as written and as resolved for a call |
 //! | `origin`, `path`, `template`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
 //! | `needs`, `properties`, `expose`, `registry`, `forbidden` | what the guest declares, and what limits a policy beside its grants |
-//! | `judge`, `protections`, `hint` | the verdict on a request, what all grants of an origin protect, and the grant that a denial offers |
+//! | `judge`, `verdict`, `stages`, `wording` | the decision on a request, its types, the comparison with one grant, and its words |
+//! | `resolve`, `read_back` | a policy file combined with the properties and needs of a call, and its warnings |
+//! | `protections`, `hint`, `suggested_grant`, `missing_slot` | what all grants of an origin protect, and the lines that a denial offers |
 //! | `comparison`, `added_needs`, `unused_certificates` | comparisons for the operator: needs with grants, needs of two versions, and certificates that no grant uses |
 //! | [`destination`], [`addresses`] | the canonical form of a URL, and the classes of IP addresses |
 //! | [`place`], [`strict_json`] | reading and writing single values of HTTP messages, and strict JSON |
@@ -98,6 +100,7 @@ mod hint;
 pub mod invisible;
 mod judge;
 mod login;
+mod missing_slot;
 mod needs;
 mod object_reader;
 mod operations;
@@ -108,16 +111,23 @@ mod preset;
 mod problem;
 mod properties;
 mod protections;
+mod query;
+mod read_back;
 mod registry;
 mod request_head;
+mod resolve;
 mod responses;
 pub mod secret;
 mod slots;
+mod stages;
 pub mod strict_json;
+mod suggested_grant;
 mod target;
 mod template;
 mod tls;
 mod unused_certificates;
+mod verdict;
+mod wording;
 
 #[cfg(test)]
 mod tests;
@@ -136,9 +146,8 @@ pub use expose::{Expose, is_credential_name, looks_like_credential};
 pub use file::PolicyFile;
 pub use forbidden::Endpoint;
 pub use grant::Grant;
-pub use hint::MissingSlot;
-pub use judge::{CLOSED_SERVER, Denial, DenialReason, Verdict};
 pub use login::{Expires, Login, SendToken};
+pub use missing_slot::MissingSlot;
 pub use needs::{Need, Needs, Restriction};
 pub use object_reader::kind as json_kind;
 pub use operations::{OperationPlace, Operations};
@@ -149,16 +158,14 @@ pub use problem::PolicyProblem;
 pub use properties::{NOT_PROPERTIES, Properties};
 pub use registry::{RegistryDenial, RegistryRights};
 pub use request_head::{METHODS, is_connection_header, normalize_header_name, normalize_parameter_name};
-pub use responses::{ANY, Cleaning};
+pub use responses::{ANY, HiddenPlaces};
 pub use slots::{AGENT, Capture, Slot};
-pub use template::{SecretRef, Template, TemplateError};
+pub use template::{ResolvedText, Template, TemplateError};
 pub use tls::{ClientCertificate, Pem, Tls};
+pub use verdict::{CLOSED_SERVER, Denial, DenialReason, Verdict};
 
-use crate::addresses::{Addresses, is_loopback_net};
-use crate::destination::{Host, Scheme};
-use needs::{ResolvedNeed, declared_slots};
-use problem::Problems;
-use wasm_cpi_checks::Check;
+use crate::destination::Host;
+use needs::ResolvedNeed;
 
 /// The policy of one call: the operator's policy with properties filled in, limited to what the
 /// guest declares.
@@ -186,72 +193,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Combines the operator's policy, the properties of this call and the guest's needs.
-    ///
-    /// `needs` is `None` for a guest without a needs section, which may use nothing unless the
-    /// policy sets `trust_undeclared`. `forbidden` lists the endpoints that no grant can open,
-    /// and `allow_local` is the setting of the config, which only affects warnings here.
-    /// Returns all problems at once: properties that are not set or are of the wrong kind,
-    /// secrets that would go to an origin of another layer, and grants for forbidden endpoints.
-    pub fn resolve(
-        file: &PolicyFile,
-        properties: &Properties,
-        needs: Option<&Needs>,
-        forbidden: &[Endpoint],
-        allow_local: bool,
-    ) -> Result<Policy, Vec<PolicyProblem>> {
-        let problems = Problems::default();
-        let declared: Option<Vec<ResolvedNeed>> =
-            needs.map(|needs| needs.http.iter().map(|need| ResolvedNeed::resolve(need, properties)).collect());
-        let resolve =
-            |(name, spec): (&String, &login::LoginSpec)| Some((name.clone(), spec.resolve(properties, &problems)?));
-        let logins: BTreeMap<String, Login> = file.logins.iter().filter_map(resolve).collect();
-        let captures: Vec<&str> =
-            file.http.iter().flat_map(|grant| &grant.captures).map(|one| one.name.as_str()).collect();
-        let (mut http, mut written) = (Vec::new(), Vec::new());
-        let (warnings, unreachable) = (Problems::default(), Problems::default());
-        for spec in &file.http {
-            let Some(mut grant) = spec.resolve(properties, &logins, &captures, &problems) else { continue };
-            check_forbidden(&grant.origin, forbidden, spec.at(), &problems);
-            warn(&grant, spec, allow_local, &warnings);
-            check_reachable(&grant.origin, &grant.addresses, allow_local, spec.at(), &unreachable);
-            if let Some(needs) = &declared {
-                Check::NeedsSlots.perform(|| grant.slots = declared_slots(&grant.slots, &grant.origin, needs));
-            }
-            http.push(Arc::new(grant));
-            written.push(spec.at().to_owned());
-        }
-        let written: Vec<_> = written.into_iter().zip(http.iter().map(AsRef::as_ref)).collect();
-        responses::warn_about_read_back(&written, &warnings);
-        for (name, login) in &logins {
-            let Some(spec) = file.logins.get(name) else { continue };
-            check_forbidden(&login.origin, forbidden, spec.at(), &problems);
-            check_reachable(&login.origin, &login.addresses, allow_local, spec.at(), &unreachable);
-            if login.origin.scheme == Scheme::Http && spec.plain_http() {
-                warnings.add(spec.at(), "logs in over `http://`, in the clear", "use `https://`");
-            }
-        }
-        if file.trust_undeclared && needs.is_none() {
-            let what = "lets a guest without needs use every grant";
-            warnings.add("trust_undeclared", what, "use a guest that declares its needs");
-        }
-        let uses_registry = needs.map_or(file.trust_undeclared, |needs| needs.registry);
-        let image = needs.map_or(file.trust_undeclared, |needs| needs.image);
-        problems.into_result(Policy {
-            http,
-            logins,
-            expose: file.expose.clone(),
-            registry: file.registry.declared(uses_registry),
-            image,
-            trust_undeclared: file.trust_undeclared,
-            declared,
-            declared_logins: needs.map_or(Restriction::Any, |needs| needs.logins.clone()),
-            forbidden: forbidden.to_vec(),
-            warnings: warnings.into_vec(),
-            unreachable: unreachable.into_vec(),
-        })
-    }
-
     /// Returns what is allowed and still worth a warning, such as secrets sent over http.
     pub fn warnings(&self) -> &[PolicyProblem] {
         &self.warnings
@@ -298,46 +239,5 @@ impl Policy {
     /// it is. The caller resolves them to find out whether a request leads to one of them.
     pub fn forbidden_names(&self, port: u16) -> impl Iterator<Item = (&str, &str)> {
         self.forbidden.iter().filter_map(move |endpoint| Some((endpoint.name_on(port)?, endpoint.what.as_str())))
-    }
-}
-
-/// Reports a grant or login for an endpoint that no grant can open.
-fn check_forbidden(origin: &Origin, forbidden: &[Endpoint], at: &str, problems: &Problems) {
-    let found = forbidden.iter().find(|endpoint| endpoint.is_origin(origin));
-    problems.reject(Check::EndpointInPolicy, found, |endpoint| {
-        let what = format!("is {}, which no guest may reach", endpoint.what);
-        PolicyProblem::new(format!("{at}.to"), what, "remove the grant; the host speaks to it on its own")
-    });
-}
-
-/// Reports an origin that is an address outside of its own `addresses`.
-fn check_reachable(origin: &Origin, addresses: &Addresses, allow_local: bool, at: &str, unreachable: &Problems) {
-    let HostPattern::Exact(Host::Ip(ip)) = &origin.host else { return };
-    if let Err(denial) = addresses::judge(*ip, addresses, allow_local, &[]) {
-        let remedy = denial.remedy().unwrap_or_else(|| "use another address".to_owned());
-        let what = format!("cannot be reached: {}", denial.cause());
-        unreachable.push(PolicyProblem { check: Some(denial.check()), ..PolicyProblem::new(at, what, remedy) });
-    }
-}
-
-/// Adds the warnings about one grant.
-fn warn(grant: &Grant, spec: &grant::GrantSpec, allow_local: bool, warnings: &Problems) {
-    if grant.origin.scheme == Scheme::Http && spec.secret_over_plain_http() {
-        warnings.add(
-            format!("{}.plain_http", spec.at()),
-            "sends secrets over `http://`, in the clear",
-            "use `https://`",
-        );
-    }
-    if let Addresses::Cidrs(nets) = &grant.addresses
-        && !allow_local
-        && nets.iter().any(is_loopback_net)
-    {
-        let what = "lists this machine's own addresses, which stay closed";
-        warnings.add(
-            format!("{}.addresses", spec.at()),
-            what,
-            "set \"allow_local\": true in the config, or remove them",
-        );
     }
 }

@@ -15,7 +15,7 @@ use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
 use super::slots::{method, place};
 use super::target::TargetSpec;
-use super::template::{SecretRef, Template};
+use super::template::{ResolvedText, Template};
 use super::tls::Tls;
 use crate::addresses::Addresses;
 use crate::destination::Destination;
@@ -37,7 +37,7 @@ pub struct Login {
     /// The method of the login's request, in upper case; `POST` by default.
     pub method: String,
     /// The headers of the login's request, with names in lower case.
-    pub headers: Vec<(String, SecretRef)>,
+    pub headers: Vec<(String, ResolvedText)>,
     /// The body of the login's request.
     pub body: LoginBody,
     /// The names of the properties in the body and the headers, for errors about a refused login.
@@ -50,7 +50,7 @@ pub struct Login {
     pub token: Place,
     /// The place of the token's expiry in the response; `None` if the response has none.
     pub expires: Option<Expires>,
-    /// How requests send the token.
+    /// The header in which requests send the token.
     pub send: SendToken,
     /// The values that the guest may ask for: their names, and their places in the response.
     pub show: Vec<(String, Place)>,
@@ -228,7 +228,11 @@ fn headers(reader: &mut ObjectReader<'_>) -> Vec<(String, Template)> {
     for (name, template) in templates(reader, "headers") {
         match check_header_name(&name) {
             Ok(name) if headers.iter().any(|(known, _)| *known == name) => {
-                reader.problems().add(format!("{at}.{name}"), "stands there twice, as case does not count", "keep one");
+                reader.problems().add(
+                    format!("{at}.{name}"),
+                    "is listed twice; upper and lower case do not differ",
+                    "keep one",
+                );
             }
             Ok(name) => headers.push((name, template)),
             Err(error) => {

@@ -56,7 +56,7 @@ pub struct Need {
     pub why: String,
 }
 
-/// How far a need limits one aspect of its requests.
+/// The limit of a need for one aspect of its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restriction<T> {
     /// The guest writes `*`: the operator's grants are the only limit.

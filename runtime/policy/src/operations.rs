@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::object_reader::{ObjectReader, printable};
 use crate::destination::Destination;
-use crate::normalize_parameter_name;
 use crate::place::{self, Message, Place, PlaceError, UnclearQuery, parse_form, query_names, soap_names};
+use crate::{normalize_parameter_name, request_head};
 use wasm_cpi_checks::{Check, RefusedBy};
 
 /// The operations that a grant allows, or that a guest declares.
@@ -239,7 +239,7 @@ fn is_named_in(parameter: &str, field: &str) -> bool {
 
 /// Returns true if servers could take two names for the same.
 fn is_alike(one: &str, other: &str) -> bool {
-    normalize_parameter_name(one) == normalize_parameter_name(other)
+    request_head::is_alike(&normalize_parameter_name(one), &normalize_parameter_name(other))
 }
 
 /// Quotes the name of an operation only if it looks like one: the guest may have put a seal there.

@@ -11,23 +11,23 @@ mod json;
 mod media_type;
 mod multipart;
 mod soap;
+mod syntax;
 mod xml;
 
 #[cfg(test)]
 mod tests;
 
 pub use form::{FormError, UnclearQuery, parse as parse_form, query_names};
+pub use headers::is_token;
 pub use json::{JsonBodyError, parse as parse_json};
 pub use media_type::is_read_as_form;
 pub use xml::{blank as blank_xml, remove as remove_xml, replace_texts as replace_xml_texts};
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::invisible::is_invisible;
 use crate::normalize_header_name;
 use media_type::Format;
 pub(crate) use soap::SoapNames;
@@ -191,7 +191,7 @@ pub enum FaultKind {
     #[error("it occurs more than once, so that it is unclear which one is meant")]
     Ambiguous,
     /// The value is an object, a list, an element with children, or not UTF-8.
-    #[error("what stands there is not one plain value")]
+    #[error("the value there is not a single plain value")]
     NotPlain,
     /// The new value has characters that cannot be written at this place.
     #[error("the value cannot be written there: {0}")]
@@ -227,6 +227,14 @@ impl RefusedBy for Unparsable {
 /// to keep it.
 type Change<'a> = dyn FnMut(usize, &str) -> Option<String> + 'a;
 
+/// What becomes of numbers in a JSON document that is written anew.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// A number that would change is an error.
+    Exact,
+    Rounded,
+}
+
 /// Places of one kind, with the numbers by which [`Change`] knows them.
 type Numbered<'a, T> = [(usize, &'a T)];
 
@@ -258,14 +266,14 @@ impl Place {
     /// ```
     pub fn read(&self, message: &Message) -> Result<Option<String>, PlaceError> {
         let mut found = None;
-        edit(&[self], message, &mut |_, value| {
+        edit(&[self], message, Numbers::Exact, &mut |_, value| {
             found = Some(value.to_owned());
             None
         })?;
         Ok(found)
     }
 
-    /// Does the same as [`read`](Place::read) for a message that a server will parse as well.
+    /// Reads like [`read`](Place::read) from a message that a server will parse as well.
     /// Rejects bodies with a Content-Encoding or another charset than UTF-8, which the server
     /// would decode and this crate does not.
     pub fn read_plainly(&self, message: &Message) -> Result<Option<String>, PlaceError> {
@@ -293,7 +301,7 @@ impl Place {
         media_type::expect(message.headers, format).map_err(|fault| self.fault(fault))
     }
 
-    /// Does the same as [`read`](Place::read), and returns objects and arrays of JSON, too.
+    /// Reads like [`read`](Place::read), and returns objects and arrays of JSON, too.
     pub fn read_value(&self, message: &Message) -> Result<Option<Value>, PlaceError> {
         match self {
             Place::Json(pointer) if !message.body.is_empty() => headers::expect_json(message.headers)
@@ -314,6 +322,18 @@ impl Place {
         replace_all(&[self], headers, body, &mut |_, value| change(value))
     }
 
+    /// Does the same as [`replace`](Place::replace) for a response. A number of the document that cannot be written
+    /// back exactly is no error there: no server reads it, and it may be a value that is removed later.
+    pub fn replace_in_response(
+        &self,
+        headers: &mut [(String, String)],
+        body: &mut Vec<u8>,
+        change: &mut dyn FnMut(&str) -> Option<String>,
+    ) -> Result<bool, PlaceError> {
+        let edits = edit(&[self], &Message { headers, body }, Numbers::Rounded, &mut |_, value| change(value))?;
+        Ok(apply(edits, headers, body))
+    }
+
     /// Rejects a value that cannot be written at this place, whatever the message is. A secret is
     /// judged by this before a guest runs, so that no refusal of a request depends on its value.
     pub fn check_value(&self, value: &str) -> Result<(), PlaceError> {
@@ -331,7 +351,7 @@ impl Place {
     }
 }
 
-/// Does the same as [`Place::replace`] for several places; `change` also receives their numbers. A
+/// Replaces the values at several places like [`Place::replace`]; `change` also receives their numbers. A
 /// body is parsed once and serialised once, so that no error depends on a value that was written at
 /// another place. An error names the first place of its kind.
 pub fn replace_all(
@@ -340,7 +360,12 @@ pub fn replace_all(
     body: &mut Vec<u8>,
     change: &mut Change<'_>,
 ) -> Result<bool, PlaceError> {
-    let edits = edit(places, &Message { headers, body }, change)?;
+    let edits = edit(places, &Message { headers, body }, Numbers::Exact, change)?;
+    Ok(apply(edits, headers, body))
+}
+
+/// Makes the changes, and returns true if there are any.
+fn apply(edits: Vec<Edit>, headers: &mut [(String, String)], body: &mut Vec<u8>) -> bool {
     let changed = !edits.is_empty();
     for edit in edits {
         match edit {
@@ -348,10 +373,15 @@ pub fn replace_all(
             Edit::Body(bytes) => *body = bytes,
         }
     }
-    Ok(changed)
+    changed
 }
 
-fn edit(places: &[&Place], message: &Message, change: &mut Change<'_>) -> Result<Vec<Edit>, PlaceError> {
+fn edit(
+    places: &[&Place],
+    message: &Message,
+    numbers: Numbers,
+    change: &mut Change<'_>,
+) -> Result<Vec<Edit>, PlaceError> {
     let mut edits = Vec::new();
     for (number, place) in places.iter().enumerate() {
         let fault = |fault| place.fault(fault);
@@ -367,7 +397,7 @@ fn edit(places: &[&Place], message: &Message, change: &mut Change<'_>) -> Result
             // All places of a kind are edited together with the first one.
             _ if places[..number].iter().any(|earlier| is_same_kind(earlier, place)) => {}
             _ if message.body.is_empty() => {}
-            _ => edits.extend(edit_body(number, places, message, change).map_err(fault)?.map(Edit::Body)),
+            _ => edits.extend(edit_body(number, places, message, numbers, change).map_err(fault)?.map(Edit::Body)),
         }
     }
     // A body is of one kind, so two changed ones are two readings of it.
@@ -388,6 +418,7 @@ fn edit_body(
     first: usize,
     places: &[&Place],
     message: &Message,
+    numbers: Numbers,
     change: &mut Change<'_>,
 ) -> Result<Option<Vec<u8>>, Fault> {
     fn numbered<'a, T: ?Sized>(places: &[&'a Place], key: impl Fn(&'a Place) -> Option<&'a T>) -> Vec<(usize, &'a T)> {
@@ -398,7 +429,7 @@ fn edit_body(
         Place::Json(_) => {
             headers::expect_json(headers)?;
             let pointers = numbered(places, |place| if let Place::Json(tokens) = place { Some(tokens) } else { None });
-            json::edit(body, &pointers, change)
+            json::edit(body, &pointers, numbers, change)
         }
         Place::Form(_) => {
             headers::expect_form(headers)?;
@@ -422,55 +453,6 @@ fn edit_body(
         Place::Header(_) | Place::Cookie(_) => Ok(None),
     }
 }
-
-impl FromStr for Place {
-    type Err = PlaceError;
-
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
-        parse(text).map_err(|Unparsable { why, check }| {
-            let fault = Fault { kind: FaultKind::Syntax(why), check };
-            PlaceError { place: text.to_owned(), fault }
-        })
-    }
-}
-
-fn parse(text: &str) -> Result<Place, Unparsable> {
-    if text == "body" {
-        return Ok(Place::Body);
-    }
-    let (kind, key) = text.split_once(':').ok_or(KINDS)?;
-    let token = |why| if !key.is_empty() && key.bytes().all(headers::is_token) { Ok(key) } else { Err(why) };
-    match kind {
-        "header" => Ok(Place::Header(token("a header's name has letters, digits and `-` only")?.to_lowercase())),
-        "cookie" => Ok(Place::Cookie(token("a cookie's name has letters, digits and `-_.` only")?.to_owned())),
-        "json" => json::pointer(key).map(Place::Json),
-        "xml" if xml::names(key).iter().all(|name| xml::is_local_name(name)) => Ok(Place::Xml(key.to_owned())),
-        "xml" => Err("an element is given by its local name, or by its path of local names, like `/R/E`".into()),
-        "form" => Ok(Place::Form(field_name(key)?)),
-        "part" => Ok(Place::Part(field_name(key)?)),
-        _ => Err(KINDS.into()),
-    }
-}
-
-/// Returns the name of a field or part. Rejects names that cannot be written or reviewed.
-fn field_name(name: &str) -> Result<String, Unparsable> {
-    const WHY: &str = "the name must not be empty, nor hold quotes, backslashes, control or invisible characters";
-    if name.is_empty() || name.contains(['"', '\\']) {
-        return Err(WHY.into());
-    }
-    check_visible(name, WHY)?;
-    Ok(name.to_owned())
-}
-
-/// Rejects control and invisible characters, because people read and paste the places that a
-/// guest declares.
-fn check_visible(name: &str, why: &'static str) -> Result<(), Unparsable> {
-    let visible = !name.contains(|c: char| c.is_control() || is_invisible(c));
-    Check::PlaceHidden.ensure(visible, || Unparsable::from(why))
-}
-
-const KINDS: &str =
-    "a place is one of `header:NAME`, `json:/POINTER`, `form:FIELD`, `xml:ELEMENT`, `part:NAME`, `cookie:NAME`, `body`";
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -59,9 +59,9 @@ impl Policy {
         found
     }
 
-    /// Returns the protected path that a server could take the path of a request for, although it is
-    /// written differently. There is none if the path as it is written has the same protection.
-    pub(super) fn resembled(&self, destination: &Destination, method: &str) -> Option<&PathPattern> {
+    /// Returns a protected path that a server could confuse with the path of this request. Returns nothing if the
+    /// request's own path has the same protection.
+    pub(super) fn confusable_path(&self, destination: &Destination, method: &str) -> Option<&PathPattern> {
         let path = destination.path();
         let differs = |protected: &PathPattern| protected.resembles(path) && !protected.matches(path);
         let of_origin = || self.of_origin(destination);

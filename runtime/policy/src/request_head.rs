@@ -45,6 +45,15 @@ pub fn normalize_parameter_name(name: &str) -> String {
     lower.map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
 
+/// Returns true if servers could take two names of fields for the same one: they differ only in case, and in what is
+/// not a letter or a digit. Readers of one format accept `serviceAccounts`, `service_accounts` and `service-accounts`.
+pub(crate) fn is_alike(one: &str, other: &str) -> bool {
+    let lower = |name: &str| name.chars().flat_map(char::to_lowercase).collect::<String>();
+    let folded = |name: &str| lower(name).chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+    let (one_folded, other_folded) = (folded(one), folded(other));
+    if one_folded.is_empty() { lower(one) == lower(other) } else { one_folded == other_folded }
+}
+
 /// Returns true if a header, by its normalized name, controls the framing or routing of a request.
 /// Only the host sets such headers.
 pub fn is_connection_header(normalized: &str) -> bool {

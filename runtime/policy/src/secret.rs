@@ -28,11 +28,11 @@ impl Layer {
     /// ```
     /// use wasm_cpi_policy::secret::Layer;
     ///
-    /// assert!(Layer::Context.may_go_to(Layer::Job) && Layer::Call.may_go_to(Layer::Context));
-    /// assert!(!Layer::Job.may_go_to(Layer::Context));
+    /// assert!(Layer::Context.may_be_sent_to(Layer::Job) && Layer::Call.may_be_sent_to(Layer::Context));
+    /// assert!(!Layer::Job.may_be_sent_to(Layer::Context));
     /// ```
     #[must_use]
-    pub fn may_go_to(self, origin: Layer) -> bool {
+    pub fn may_be_sent_to(self, origin: Layer) -> bool {
         match self {
             Layer::Job => origin == Layer::Job,
             Layer::Context => origin != Layer::Call,

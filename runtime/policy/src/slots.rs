@@ -1,13 +1,15 @@
 //! What a grant says about single values of its messages: the slots in which seals are replaced
 //! by secrets, and the captures that turn values of responses into seals.
 
-use super::object_reader::{IDENT, ObjectReader, is_ident, printable};
+use super::Policy;
+use super::object_reader::{IDENT, ObjectReader, is_ident, kind, printable};
 use super::path::{Base, PathError, PathPattern};
 use super::problem::{PolicyProblem, Problems};
 use super::request_head::METHODS;
 use super::responses;
 use super::template::is_property_path;
 use crate::place::Place;
+use serde_json::Value;
 use wasm_cpi_checks::Check;
 
 /// The name of the agent settings in the `takes` of a slot. No capture can have this name.
@@ -43,6 +45,15 @@ pub struct Capture {
     pub place: Place,
     /// The name by which slots take the captured value.
     pub name: String,
+}
+
+impl Policy {
+    /// Returns the smallest `max_bytes` of the slots that take agent settings and that the guest
+    /// declares.
+    pub fn agent_max_bytes(&self) -> Option<u64> {
+        let slots = self.http.iter().flat_map(|grant| &grant.slots);
+        slots.filter(|slot| slot.takes.iter().any(|name| name == AGENT)).filter_map(|slot| slot.max_bytes).min()
+    }
 }
 
 /// The messages of a grant, and the place in them, that a slot or capture is about.
@@ -86,7 +97,7 @@ impl Slot {
 
     /// Reads the slots of a grant, which also say how large settings may be.
     pub(super) fn of_grant(parent: &mut ObjectReader<'_>) -> Vec<Slot> {
-        Slot::read_all(parent, &responses::read_max_bytes)
+        Slot::read_all(parent, &read_max_bytes)
     }
 
     /// Reads the slots of a need.
@@ -119,9 +130,13 @@ impl Slot {
             let show = responses::read_places(&mut reader, "show");
             let max_bytes = read_max_bytes(&mut reader, &takes);
             if let Some(spot) = &spot {
-                let echoed = show.iter().any(|shown| responses::shows(shown, &spot.place));
+                let is_for_settings = takes.iter().any(|name| name == AGENT);
+                let of_settings = |shown: &Place| is_for_settings && responses::shows_settings(shown);
+                let echoed = show.iter().any(|shown| responses::shows(shown, &spot.place) || of_settings(shown));
                 reader.ensure(Check::ShownSlot, !echoed, "show", || {
-                    ("shows the slot itself, so a server that echoes it would reveal the secret", "list other places")
+                    let what = "shows the slot itself, or what could be a part of it, so a server that echoes it would reveal the \
+                                secret";
+                    (what, "list other places; for a slot that is the body, list headers only")
                 });
             }
             reader.close();
@@ -220,4 +235,23 @@ pub(super) fn path(text: &str, at: &str, problems: &Problems) -> Option<PathPatt
         ..PolicyProblem::new(at, error.to_string(), error.remedy())
     };
     PathPattern::parse(text).map_err(|error| problems.push(problem(error))).ok()
+}
+
+/// Reads the largest size of agent settings that a slot accepts.
+fn read_max_bytes(reader: &mut ObjectReader<'_>, takes: &[String]) -> Option<u64> {
+    let value = reader.value("max_bytes")?;
+    let bytes = value.as_u64().filter(|bytes| (1..=u64::from(u32::MAX)).contains(bytes));
+    match (bytes, value) {
+        (None, Value::Number(_)) => {
+            reader.problem("max_bytes", "is not a positive number of bytes", "write it like 65535")
+        }
+        (None, other) => {
+            reader.problem("max_bytes", format!("is {}", kind(other)), "write a number of bytes, like 65535")
+        }
+        (Some(_), _) if !takes.iter().any(|name| name == AGENT) => {
+            reader.problem("max_bytes", "is for agent settings, which the slot does not take", "remove it");
+        }
+        _ => {}
+    }
+    bytes
 }

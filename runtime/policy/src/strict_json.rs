@@ -228,7 +228,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut object = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
             if Check::JsonDuplicateKey.refuses(object.contains_key(&key)) {
-                return Err(self.refuse(Check::JsonDuplicateKey, format_args!("the key `{key}` stands there twice")));
+                return Err(self.refuse(Check::JsonDuplicateKey, format_args!("the key `{key}` occurs twice")));
             }
             let value = fields.next_value_seed(inner)?;
             object.insert(key, value);
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn duplicate_keys_depth_and_trailing_text_are_errors() {
         let why = |text: &str, max_depth| parse(text, max_depth).unwrap_err().to_string();
-        assert!(why(r#"{"a":{"b":1,"b":2}}"#, 10).contains("`b` stands there twice"));
+        assert!(why(r#"{"a":{"b":1,"b":2}}"#, 10).contains("`b` occurs twice"));
         assert!(why(r#"{"a":1,"\u0061":2}"#, 10).contains("twice"));
         assert!(why("[[[1]]]", 2).contains("too deeply"));
         assert!(parse("[[1]]", 2).is_ok());

@@ -25,7 +25,7 @@ enum Part {
 
 /// The value of a template in one call. The host sends it, and the guest never sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecretRef {
+pub struct ResolvedText {
     /// The names of the properties in it, for logs: `user` or `user+password`. It is empty for a
     /// template without properties.
     pub name: String,
@@ -103,7 +103,7 @@ impl Template {
         to: Layer,
         at: &str,
         problems: &Problems,
-    ) -> Option<SecretRef> {
+    ) -> Option<ResolvedText> {
         let mut text = String::new();
         let mut names = Vec::new();
         let mut layers = Vec::new();
@@ -113,7 +113,7 @@ impl Template {
                 Part::Text(literal) => text.push_str(literal.reveal()),
                 Part::Property(choice) => match chosen(properties, choice, at, problems) {
                     Some((name, value, layer)) => {
-                        complete &= may_go(name, layer, to, at, problems);
+                        complete &= check_layer(name, layer, to, at, problems);
                         text.push_str(&leaf_text(value));
                         names.push(name);
                         layers.push(layer);
@@ -128,7 +128,7 @@ impl Template {
             Layer::Job
         };
         let has_literal = self.0.iter().any(|part| matches!(part, Part::Text(_)));
-        complete.then(|| SecretRef { name: names.join("+"), has_literal, secret: Secret::new(text), layer })
+        complete.then(|| ResolvedText { name: names.join("+"), has_literal, secret: Secret::new(text), layer })
     }
 }
 
@@ -167,10 +167,10 @@ pub(super) fn scalar<'p>(
     }
 }
 
-/// Applies the layer rule: an origin that the context chose does not get properties of the job.
-/// Returns true if the property may be sent; otherwise reports a problem at the key `at`.
-pub(super) fn may_go(name: &str, secret: Layer, origin: Layer, at: &str, problems: &Problems) -> bool {
-    problems.ensure(Check::LayerProperty, secret.may_go_to(origin), || {
+/// Applies the layer rule: an origin that the context chose does not get properties of the job. Reports a problem at
+/// the key `at` if the property must not be sent, and returns true if it may be.
+pub(super) fn check_layer(name: &str, secret_layer: Layer, origin_layer: Layer, at: &str, problems: &Problems) -> bool {
+    problems.ensure(Check::LayerProperty, secret_layer.may_be_sent_to(origin_layer), || {
         let what = format!("would send the job's property `{name}` to an origin that the context (a cpi-config) chose");
         PolicyProblem::new(
             at,

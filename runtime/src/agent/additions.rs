@@ -41,7 +41,7 @@ pub enum Encoding {
     Base64Url,
 }
 
-/// How the Agent finds a disk.
+/// The hint by which the Agent finds a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskHint {
     Text(String),

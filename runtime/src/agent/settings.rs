@@ -3,7 +3,7 @@
 use super::additions::{Additions, Encoding};
 use super::config::AgentConfig;
 use super::{AgentError, VmSpec, networks, size};
-use crate::net::cleaning::MARKER;
+use crate::net::response::agent_settings::MARKER;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use serde_json::{Map, Value, json};

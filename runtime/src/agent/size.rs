@@ -7,7 +7,7 @@
 use super::additions::{Additions, Encoding};
 use super::{AgentError, networks, settings};
 use crate::failure::Failure;
-use crate::net::cleaning::holds_marker;
+use crate::net::response::agent_settings::holds_marker;
 use serde_json::{Map, Value, json};
 use wasm_cpi_checks::Check;
 
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_guest_adds_no_marker_in_any_form() {
         use base64::Engine;
-        let marker = format!("__{}", crate::net::cleaning::MARKER);
+        let marker = format!("__{}", crate::net::response::agent_settings::MARKER);
         let in_base64 = base64::prelude::BASE64_STANDARD.encode(format!("x{marker}y"));
         for additions in [
             Additions { vm_name: marker.clone(), ..Additions::default() },

@@ -1,6 +1,6 @@
 use super::settings::{build, encode, registry_user_data, registryless_user_data};
 use super::*;
-use crate::net::cleaning::MARKER;
+use crate::net::response::agent_settings::MARKER;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use proptest::prelude::*;

@@ -20,7 +20,7 @@ use wasm_cpi_checks::Check;
 /// The number of rotated files that are kept: `<path>.1` is the newest.
 pub(super) const GENERATIONS: u32 = 4;
 
-/// How often the end of the file is read if its last line is incomplete. Another process may be
+/// The maximum number of times that the end of the file is read while its last line is incomplete. Another process may be
 /// writing it.
 const MAX_READS: u32 = 5;
 

@@ -55,7 +55,7 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
         login: None,
         address: Some(Ipv4Addr::LOCALHOST.into()),
         refused_address: None,
-        outcome,
+        outcome: outcome.map_or_else(HttpOutcome::Failed, HttpOutcome::Status),
         check: None,
         sent,
         detail: String::new(),

@@ -8,11 +8,11 @@ use crate::call::{CallError, Observer, Record, observe, undo};
 use crate::config::Config;
 use crate::effective_policy;
 use crate::failure::Failure;
-use crate::host::{Capabilities, LastFailure, State};
+use crate::host::{Capabilities, GuestState, LastFailure};
 use crate::image::Image;
-use crate::leak_latch::{LatchKey, LeakLatch};
+use crate::leak_latch::LeakLatch;
 use crate::log::{GuestLog, Level};
-use crate::net::gate::Gate;
+use crate::net::gate::{Gate, GateParts, KeptTokens};
 use crate::net::http_trace::Tracer;
 use crate::net::proxy::ProxyConfig;
 use crate::registry::{Access, GuestRegistry, RegistryClient, RegistrySession};
@@ -20,7 +20,7 @@ use crate::rpc::arguments::Call;
 use crate::rpc::method::Method;
 use crate::sandbox::call_clock::CallClock;
 use crate::sandbox::watchdog;
-use crate::token_store::{TokenStore, TokenStoreError};
+use crate::token_store::{TokenStore, TokenStoreError, token_owner};
 use crate::vault::{SecretKind, Vault};
 use serde_json::Value;
 use std::path::Path;
@@ -33,12 +33,17 @@ use wasm_cpi_policy::{AGENT, Needs, Policy, Properties, looks_like_credential};
 /// A call that is ready to run.
 pub struct Assembled {
     pub loaded: LoadedGuest,
+    pub capabilities: CallCapabilities,
+    /// The guest's state, which holds its capabilities.
+    pub state: GuestState,
+}
+
+/// What the runtime keeps of a guest's capabilities, to judge the call when it has ended.
+pub struct CallCapabilities {
     pub policy: Arc<Policy>,
     pub gate: Arc<Gate>,
     pub agent: Arc<AgentSession>,
     pub latch: Option<Arc<LeakLatch>>,
-    /// The guest's state, which holds its capabilities.
-    pub state: State,
 }
 
 /// Builds the capabilities of a call.
@@ -66,21 +71,30 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     }));
     agent.check_size(policy.agent_max_bytes())?;
     let guest_log = Arc::new(GuestLog::new(Arc::clone(log), &description.name, limits));
-    let http = observe::http(audit, &guest_log, observer.clone());
-    let trace = config.http_trace.map(|what| Tracer::new(what, Arc::clone(log), Arc::clone(vault)));
-    let gate = Gate::new(Arc::clone(&policy), Arc::clone(vault), limits, config.allow_local, image.clone(), Some(http));
     let files = config.policy_path.parent().unwrap_or(Path::new("."));
-    let gate = gate.with_files_in(files).with_trace(trace).with_proxy(config.proxy.clone());
-    let mut gate = gate.with_latch(latch.clone());
-    if config.keep_tokens && !policy.logins.is_empty() {
-        // Without a usable cache directory every call logs in.
-        keep_tokens(&mut gate, config).unwrap_or_else(|error| log.write(Level::Debug, &error.to_string()));
-    }
-    let gate = Arc::new(if undo::is_undoable(call) { gate.with_creations() } else { gate });
+    // Without a usable cache directory every call logs in.
+    let tokens = kept_tokens(config, &policy, files, vault).unwrap_or_else(|error| {
+        log.write(Level::Debug, &error.to_string());
+        KeptTokens::default()
+    });
+    let gate = Arc::new(Gate::new(GateParts {
+        policy: Arc::clone(&policy),
+        vault: Arc::clone(vault),
+        limits: limits.clone(),
+        allow_local: config.allow_local,
+        image: image.clone(),
+        files: files.to_owned(),
+        proxy: config.proxy.clone(),
+        tokens,
+        trace: config.http_trace.map(|what| Tracer::new(what, Arc::clone(log), Arc::clone(vault))),
+        latch: latch.clone(),
+        records_creations: undo::is_undoable(call),
+        observer: Some(observe::http(audit, &guest_log, observer.clone())),
+    }));
     let (visible, sealed) = seal_properties(&policy, &properties, needs.as_ref(), vault);
     register_credentials(&policy, &sealed, vault);
     effective_policy::check_sendable(&policy, &sealed)?;
-    let capabilities = Capabilities {
+    let of_guest = Capabilities {
         properties: visible.to_string(),
         call: CallInfo {
             method: call.method().name().to_owned(),
@@ -97,16 +111,18 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
         last_failure: LastFailure::default(),
         observer: observe::host_calls(audit, observer),
     };
-    let state = State::new(limits, Arc::clone(clock), capabilities);
-    Ok(Assembled { loaded, policy, gate, agent, latch, state })
+    let state = GuestState::new(limits, Arc::clone(clock), of_guest);
+    Ok(Assembled { loaded, capabilities: CallCapabilities { policy, gate, agent, latch }, state })
 }
 
-/// Lets the gate keep tokens of logins for later calls of the same guest in the same job.
-fn keep_tokens(gate: &mut Gate, config: &Config) -> Result<(), TokenStoreError> {
-    let LatchKey { config: path, module, guest_sha256 } = config.latch_key();
-    let module = module.map_or(String::new(), |module| format!("module {module}"));
-    let owner = [path.as_os_str().as_encoded_bytes(), module.as_bytes(), guest_sha256.as_bytes()];
-    gate.keep_tokens(&TokenStore::open(&config.cache)?, &owner)
+/// Opens the tokens that earlier calls of the same guest in the same job kept. Returns none if tokens are not kept.
+fn kept_tokens(config: &Config, policy: &Policy, files: &Path, vault: &Vault) -> Result<KeptTokens, TokenStoreError> {
+    if !config.keep_tokens || policy.logins.is_empty() {
+        return Ok(KeptTokens::default());
+    }
+    let owner = token_owner(&config.guest_of_job());
+    let owner = owner.each_ref().map(Vec::as_slice);
+    KeptTokens::open(&TokenStore::open(&config.cache)?, &owner, policy, config.proxy.as_ref(), files, vault)
 }
 
 /// Stops searches for secrets when the guest has to be stopped: this thread would otherwise search on.

@@ -49,7 +49,7 @@ fn leak_latch(config: &Config, request: &Request, record: &Record) -> Result<Opt
     if config.on_leak == OnLeak::End {
         return Ok(None);
     }
-    let latch = match LeakLatch::open(&config.cache, &config.latch_key()) {
+    let latch = match LeakLatch::open(&config.cache, &config.guest_of_job()) {
         Ok(latch) => latch.for_call(&request.method, request.request_id.as_deref()),
         Err(error) if error.is_untrusted() => {
             let remedy =

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Who};
 use crate::rpc::response::WireError;
 use wasm_cpi_checks::Check;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// A layer of the runtime failed, or found the request, the config or the guest wrong.

@@ -1,18 +1,16 @@
 //! Fifth step: locks the process down and runs the guest's method.
 
-use crate::agent::AgentSession;
 use crate::audit::Used;
 use crate::bindings::CpiPre;
 use crate::bindings::bosh::cpi::types;
-use crate::call::CallError;
-use crate::call::assemble::Assembled;
+use crate::call::assemble::{Assembled, CallCapabilities};
 use crate::call::invoke::{InvokeError, invoke};
 use crate::call::load::LoadedGuest;
+use crate::call::{CallError, leave_to_exit};
 use crate::config::{Config, ConfigSource};
 use crate::effective_policy;
 use crate::failure::{Cause, Failure, RESOURCE_REMEDY, Who};
-use crate::host::{self, State};
-use crate::leak_latch::LeakLatch;
+use crate::host::{self, GuestState};
 use crate::limits::Limits;
 use crate::lock_down::{self, CallResources, LockDownLevel, Network};
 use crate::net::gate::Gate;
@@ -36,7 +34,7 @@ pub struct Executed {
     pub run: FinishedRun,
 }
 
-/// Why a guest that ran has no answer.
+/// The reason why a guest that ran has no answer.
 pub enum NoAnswer {
     /// The guest returned its own error.
     Guest(types::Error),
@@ -64,40 +62,42 @@ impl From<InvokeError> for NoAnswer {
 
 /// The call of a guest that has ended, with what is needed to judge its answer.
 pub struct FinishedRun {
-    /// Why the last host call failed, as far as only people may know it; empty if it succeeded.
+    /// The cause of the last failed host call, for operators only; empty if it succeeded.
     pub last_host_call_cause: Cause,
+    pub ended: EndedCall,
+    pub capabilities: CallCapabilities,
+    /// The instance that ran, with its capabilities.
+    pub store: Store<GuestState>,
+    pub guest: LinkedGuest,
+}
+
+/// What was asked for, and the settings that apply.
+pub struct EndedCall {
+    pub request: Request,
+    pub call: Call,
+    pub clock: Arc<CallClock>,
     pub limits: Limits,
     pub source: ConfigSource,
     /// The directory of prepared guests, which also holds the recorded leaks.
     pub cache: PathBuf,
-    pub request: Request,
-    pub call: Call,
-    pub policy: Arc<Policy>,
-    pub gate: Arc<Gate>,
-    pub agent: Arc<AgentSession>,
-    pub latch: Option<Arc<LeakLatch>>,
-    pub clock: Arc<CallClock>,
-    /// The instance that ran, with its capabilities.
-    pub store: Store<State>,
-    pub guest: LinkedGuest,
 }
 
 /// The linked guest and what it runs on; it can run once more.
 pub struct LinkedGuest {
     pub engine: Engine,
-    pub pre: CpiPre<State>,
+    pub pre: CpiPre<GuestState>,
     pub runtime: Runtime,
 }
 
 /// Locks the process down and runs the guest's method in a fresh store. Blocks this thread.
 pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
-    let Assembled { loaded, policy, gate, agent, latch, state } = assembled;
+    let Assembled { loaded, capabilities, state } = assembled;
     let LoadedGuest { config, request, call, engine, component, clock, .. } = loaded;
     let cannot_start =
         |error: std::io::Error| Failure::runtime(format!("the call cannot start: {error}; {RESOURCE_REMEDY}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
     watchdog::start(&engine).map_err(cannot_start)?;
-    let hardening = lock_down(&config, &policy, &gate)?;
+    let hardening = lock_down(&config, &capabilities.policy, &capabilities.gate)?;
     let pre = link(&engine, &component)?;
     let guest = LinkedGuest { engine, pre, runtime };
     let mut store = state.into_store(&guest.engine, &config.limits);
@@ -110,35 +110,21 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
         wall: clock.elapsed(),
         wall_limit: clock.wall_limit().clone(),
         usage,
-        network: gate.counts(),
+        network: capabilities.gate.counts(),
         counts,
         hardening,
     };
-    // The process ends after this call, so dropping it would only delay the response.
-    std::mem::forget(component);
+    leave_to_exit(component);
     let Config { limits, source, cache, .. } = config;
-    let run = FinishedRun {
-        last_host_call_cause,
-        limits,
-        source,
-        cache,
-        request,
-        call,
-        policy,
-        gate,
-        agent,
-        latch,
-        clock,
-        store,
-        guest,
-    };
+    let ended = EndedCall { request, call, clock, limits, source, cache };
+    let run = FinishedRun { last_host_call_cause, ended, capabilities, store, guest };
     Ok(Executed { answer, used, run })
 }
 
 /// Runs the method in a fresh instance until it returns, traps or is stopped.
 pub(super) fn run(
     guest: &LinkedGuest,
-    store: &mut Store<State>,
+    store: &mut Store<GuestState>,
     call: &Call,
     clock: &CallClock,
     limits: &Limits,
@@ -171,7 +157,7 @@ pub(super) fn run(
     answer
 }
 
-fn link(engine: &Engine, component: &Component) -> Result<CpiPre<State>, Failure> {
+fn link(engine: &Engine, component: &Component) -> Result<CpiPre<GuestState>, Failure> {
     let unfit = |error: wasmtime::Error| {
         Failure::config(format!("the guest does not fit this runtime: {error:#}; build it with this runtime's SDK"))
     };
@@ -197,7 +183,7 @@ fn lock_down(config: &Config, policy: &Policy, gate: &Gate) -> Result<String, Fa
 
 /// Adds the guest's last logged error to the failure, because a panic is only a trap to the
 /// engine and its message is in the guest's log.
-fn with_last_error(failure: Failure, state: &State) -> Failure {
+fn with_last_error(failure: Failure, state: &GuestState) -> Failure {
     match state.capabilities.as_ref().and_then(|capabilities| capabilities.log.last_error()) {
         Some(said) if failure.who == Who::Guest => {
             Failure { message: format!("{}; its last error was: {said}", failure.message), ..failure }

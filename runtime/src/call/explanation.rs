@@ -16,7 +16,7 @@ use wasm_cpi_checks::Check;
 /// and the requests that may have changed something. Returns `Ok(null)` for the one error of a guest
 /// that means success to the Director: a missing stemcell in `delete_stemcell`.
 pub(super) fn outcome_without_answer(error: NoAnswer, run: &FinishedRun, record: &Record) -> Result<Value, CallError> {
-    let failure = match (error, run.clock.end_reason_with(run.gate.leak().as_ref())) {
+    let failure = match (error, run.ended.clock.end_reason_with(run.capabilities.gate.leak().as_ref())) {
         (NoAnswer::Guest(error), None) => return error_of_guest(error, run, record),
         (NoAnswer::Guest(error), Some(why)) => {
             let failure = early_end(&why, run);
@@ -30,11 +30,11 @@ pub(super) fn outcome_without_answer(error: NoAnswer, run: &FinishedRun, record:
                 Some(why) => Failure { detail: failure.detail, ..early_end(why, run) },
                 None => failure,
             };
-            let again = run.gate.leak().is_some_and(|leak| leak.count > 1);
+            let again = run.capabilities.gate.leak().is_some_and(|leak| leak.count > 1);
             let stopped = if again {
                 "the guest got a second credential while it cleaned up, so it was stopped".to_owned()
             } else {
-                format!("the guest did not end within `cleanup_seconds` ({})", run.limits.cleanup_seconds)
+                format!("the guest did not end within `cleanup_seconds` ({})", run.ended.limits.cleanup_seconds)
             };
             Failure { message: format!("{}; {stopped}", failure.message), ..failure }
         }
@@ -42,7 +42,7 @@ pub(super) fn outcome_without_answer(error: NoAnswer, run: &FinishedRun, record:
         (NoAnswer::Failed(failure), None) => failure,
     };
     let failure = Failure { message: with_hidden_errors(failure.message, run), ..failure };
-    let changes = run.gate.changes();
+    let changes = run.capabilities.gate.changes();
     if changes.is_empty() {
         return Err(failure.into());
     }
@@ -54,7 +54,7 @@ pub(super) fn outcome_without_answer(error: NoAnswer, run: &FinishedRun, record:
 /// Adds the error responses that the guest did not see, because its requests held secrets. They are
 /// redacted, and often the only explanation.
 fn with_hidden_errors(message: String, run: &FinishedRun) -> String {
-    let hidden = run.gate.hidden_errors();
+    let hidden = run.capabilities.gate.hidden_errors();
     if hidden.is_empty() {
         return message;
     }
@@ -65,7 +65,7 @@ fn with_hidden_errors(message: String, run: &FinishedRun) -> String {
 /// for already, if it is something else.
 fn early_end(why: &EndReason, run: &FinishedRun) -> Failure {
     let failure = with_leak(why.failure(), why, run);
-    match run.clock.end_reason().filter(|first| first != why) {
+    match run.ended.clock.end_reason().filter(|first| first != why) {
         Some(first) => {
             let message = format!("{}; the call was ending already: {}", failure.message, first.failure().message);
             Failure { message, ..failure }
@@ -74,8 +74,8 @@ fn early_end(why: &EndReason, run: &FinishedRun) -> Failure {
     }
 }
 
-/// Returns the failure of a call that was already ending. The reason for that comes first if a credential leaked,
-/// or if the guest then reached a limit or the runtime failed, because it is what the operator has to know.
+/// Returns the failure of a call that was already ending. The end reason comes before the failure if it is a leak, or
+/// if a limit or the runtime failed afterwards, because it is what the operator has to know.
 fn with_end_reason(failure: Failure, why: &EndReason, run: &FinishedRun) -> Failure {
     let first = match (failure.who, why) {
         // The failure is the leak itself.
@@ -102,19 +102,19 @@ fn with_hint(error: WireError, hint: Option<String>) -> WireError {
 /// Returns the guest's own error as an error of the protocol, or success for the one error that
 /// means success to the Director.
 fn error_of_guest(error: types::Error, run: &FinishedRun, record: &Record) -> Result<Value, CallError> {
-    let from_director = run.request.request_id.is_some();
+    let from_director = run.ended.request.request_id.is_some();
     let error = types::Error { message: with_hidden_errors(error.message, run), ..error };
-    let Some(error) = response::wire_error_of_guest(error, run.call.method(), from_director) else {
+    let Some(error) = response::wire_error_of_guest(error, run.ended.call.method(), from_director) else {
         return Ok(Value::Null);
     };
     record.log.write(Level::Info, &format!("guest: {}: {}", error.kind.name(), error.message));
-    Err(CallError::Protocol { who: Who::Guest, error: with_hint(with_cause(error, run), run.gate.hint()) })
+    Err(CallError::Protocol { who: Who::Guest, error: with_hint(with_cause(error, run), run.capabilities.gate.hint()) })
 }
 
 /// Adds the cause of the last failed request to the guest's error. The guest could not do it: it gets
 /// only the kind of a failure, because the cause may depend on a secret.
 fn with_cause(error: WireError, run: &FinishedRun) -> WireError {
-    let (of_request, of_host_call) = (run.gate.last_failure(), &run.last_host_call_cause);
+    let (of_request, of_host_call) = (run.capabilities.gate.last_failure(), &run.last_host_call_cause);
     // The gate records a failed login, and so does the host call `http.session` that made it: it is
     // shown once.
     let same_login = of_request.login.is_some() && of_request.login == of_host_call.login;

@@ -4,7 +4,7 @@ use crate::bindings::Cpi;
 use crate::bindings::bosh::cpi::types;
 use crate::bindings::exports::bosh::cpi::vms::{VmRequest, VmSize};
 use crate::failure::Failure;
-use crate::host::State;
+use crate::host::GuestState;
 use crate::rpc::answer::Answer;
 use crate::rpc::arguments::{Call, Object};
 use crate::rpc::conversion;
@@ -13,7 +13,7 @@ use wasmtime::Store;
 /// The result of an export that returned.
 pub(super) type Invoked = Result<Answer, InvokeError>;
 
-/// Why an export that returned has no answer for the caller.
+/// The reason why an export that returned has no answer for the caller.
 pub(super) enum InvokeError {
     /// The guest's own error.
     Guest(types::Error),
@@ -22,7 +22,7 @@ pub(super) enum InvokeError {
 }
 
 /// Calls the export of the guest that implements the method. The outer error is a trap.
-pub(super) async fn invoke(guest: &Cpi, store: &mut Store<State>, call: &Call) -> wasmtime::Result<Invoked> {
+pub(super) async fn invoke(guest: &Cpi, store: &mut Store<GuestState>, call: &Call) -> wasmtime::Result<Invoked> {
     let (stemcells, vms, disks) = (guest.bosh_cpi_stemcells(), guest.bosh_cpi_vms(), guest.bosh_cpi_disks());
     let (snapshots, networks) = (guest.bosh_cpi_snapshots(), guest.bosh_cpi_networks());
     Ok(match call {

@@ -1,21 +1,17 @@
-//! What operators read after a guest got or returned a credential: why calls are refused, and how
-//! they are allowed again.
+//! Adds to the words about a leak the command that allows calls of the guest again.
 
 use crate::call::execute::FinishedRun;
 use crate::config::{self, Config, ConfigSource};
 use crate::failure::Failure;
 use crate::leak_latch::RecordedLeak;
+use crate::leak_message;
 use crate::sandbox::call_clock::EndReason;
 use std::path::Path;
 
 /// Says why calls of a guest are refused, and how they are allowed again.
 pub fn leak_refusal(leak: &RecordedLeak, config: &Config) -> String {
     let RecordedLeak { at, method, secret, place, .. } = leak;
-    format!(
-        "{place} held the credential `{secret}` in an earlier call of this guest (`{method}`, {at}), so its calls are \
-         refused; look at its requests in the audit log, and then run `{}`",
-        forget_command(&config.source, &config.cache)
-    )
+    leak_message::refused_call(place, secret, method, at, &forget_command(&config.source, &config.cache))
 }
 
 /// Returns the command that allows calls of a guest again. The CLI deletes a config that it
@@ -29,18 +25,17 @@ fn forget_command(source: &ConfigSource, cache: &Path) -> String {
     format!("wasm-cpi forget-leaks --config {}{module}", path.display())
 }
 
-/// Says what follows for later calls.
-pub(super) fn after_leak(run: &FinishedRun) -> String {
-    let command = forget_command(&run.source, &run.cache);
-    format!("; further calls of this guest are refused until you have looked at this and run `{command}`")
+/// Says that later calls are refused, and which command allows them again.
+pub(super) fn further_calls_refused(run: &FinishedRun) -> String {
+    leak_message::further_calls_refused(&forget_command(&run.ended.source, &run.ended.cache))
 }
 
-/// Adds to the failure of a call that ends because of a leak what follows for later calls.
+/// Appends to the failure of a leak that later calls are refused, and the command that allows them again.
 pub(super) fn with_leak(failure: Failure, why: &EndReason, run: &FinishedRun) -> Failure {
-    if !matches!(why, EndReason::Leak(_)) || run.latch.is_none() {
+    if !matches!(why, EndReason::Leak(_)) || run.capabilities.latch.is_none() {
         return failure;
     }
-    Failure { message: format!("{}{}", failure.message, after_leak(run)), ..failure }
+    Failure { message: format!("{}; {}", failure.message, further_calls_refused(run)), ..failure }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::audit::Audit;
 use crate::host::{HostCall, HostCallObserver};
 use crate::log::{GuestLog, Level};
-use crate::net::gate::{HttpEvent, HttpObserver};
+use crate::net::gate::{HttpEvent, HttpObserver, HttpOutcome};
 use std::sync::Arc;
 
 /// Sees everything that a guest asks for.
@@ -38,8 +38,12 @@ pub(super) fn http(audit: &Arc<Audit>, log: &Arc<GuestLog>, observer: Option<Obs
         audit.http(event);
         // A login that was redirected or failed is always a warning, and so is an error that the guest did not see.
         let explained = !event.detail.is_empty() || !event.hidden.is_empty();
-        let fine = event.outcome.is_ok_and(|status| event.login.is_none() || status < 300) && !explained;
-        let level = if fine { Level::Debug } else { Level::Warn };
+        let is_fine = match event.outcome {
+            HttpOutcome::Status(status) => event.login.is_none() || status < 300,
+            HttpOutcome::NothingToSend => true,
+            HttpOutcome::Failed(_) => false,
+        };
+        let level = if is_fine && !explained { Level::Debug } else { Level::Warn };
         log.write_runtime_line(level, &event.to_string());
         if let Some(observer) = &observer {
             observer(Observed::Http(event));

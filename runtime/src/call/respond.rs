@@ -6,7 +6,7 @@
 
 use crate::audit::{Undelivered, Used};
 use crate::call::undo::{Created, UndoOutcome};
-use crate::call::{CallError, Record, Settled};
+use crate::call::{CallError, Record, Settled, leave_to_exit};
 use crate::failure::{Failure, Who};
 use crate::log::{Level, escape};
 use crate::rpc::response::{self, WireError};
@@ -84,8 +84,7 @@ impl Response {
         let outcome = outcome.map_err(|error| error.audited());
         let Err(error) = written else {
             record.audit.conclude(outcome, used.as_ref());
-            // The process ends now, so dropping it would only take time.
-            return std::mem::forget(created);
+            return leave_to_exit(created);
         };
         let cid = created.as_ref().map(|created| created.cid().to_owned());
         let undone = created.map(Created::undo);

@@ -2,12 +2,13 @@
 //! words the error of a call that failed.
 
 use crate::audit::Used;
+use crate::call::assemble::CallCapabilities;
 use crate::call::execute::{Executed, FinishedRun, NoAnswer};
-use crate::call::leak::{after_leak, with_leak};
+use crate::call::leak::{further_calls_refused, with_leak};
 use crate::call::undo::Created;
-use crate::call::{CallError, Record, explanation};
+use crate::call::{CallError, Record, explanation, leave_to_exit};
 use crate::failure::Failure;
-use crate::leak_latch::{self, LEAK_REMEDY};
+use crate::leak_message;
 use crate::limits::Limits;
 use crate::log::{Level, escape};
 use crate::rpc::answer::{Answer, with_cid};
@@ -43,7 +44,7 @@ impl Settled {
 pub fn settle(executed: Executed, record: &Record) -> Settled {
     let Executed { answer, used, run } = executed;
     let accepted = answer.and_then(|answer| Ok(accept(answer, &run, record)?));
-    let accepted = match run.call.method() {
+    let accepted = match run.ended.call.method() {
         Method::CreateVm => finish_create_vm(accepted, &run, record),
         _ => accepted,
     };
@@ -51,12 +52,11 @@ pub fn settle(executed: Executed, record: &Record) -> Settled {
         Ok(Accepted { created, result }) => (Ok(result), created),
         Err(error) => (explanation::outcome_without_answer(error, &run, record), None),
     };
-    let used = Used { wall: run.clock.elapsed(), ..used };
+    let used = Used { wall: run.ended.clock.elapsed(), ..used };
     let created = match created {
         Some(cid) => Some(Created::new(cid, run)),
         None => {
-            // The process ends after this call, so dropping it would only delay the response.
-            std::mem::forget(run);
+            leave_to_exit(run);
             None
         }
     };
@@ -73,13 +73,13 @@ struct Accepted {
 
 fn accept(answer: Answer, run: &FinishedRun, record: &Record) -> Result<Accepted, Failure> {
     let created = answer.created().map(str::to_owned);
-    let result = answer.for_caller(run.request.api_version);
-    check_size(&result, &run.limits).map_err(|failure| match &created {
+    let result = answer.for_caller(run.ended.request.api_version);
+    check_size(&result, &run.ended.limits).map_err(|failure| match &created {
         Some(cid) => with_cid(failure, cid),
         None => failure,
     })?;
     check_for_secrets(&result, run, record)?;
-    match run.clock.end_reason_with(run.gate.leak().as_ref()) {
+    match run.ended.clock.end_reason_with(run.capabilities.gate.leak().as_ref()) {
         Some(why @ EndReason::Leak(_)) => Err(with_leak(why.failure(), &why, run)),
         // An answer in the cleanup time counts: what it names exists, so the caller must know it.
         _ => Ok(Accepted { created, result }),
@@ -104,14 +104,13 @@ fn check_for_secrets(result: &Value, run: &FinishedRun, record: &Record) -> Resu
     let leak = leak.map_err(|stopped| Failure::runtime(format!("the result was withheld: {stopped}")))?;
     Check::ResultWithheld.reject(leak, |name| {
         record.audit.result_leak(&name);
-        let latch = run.latch.as_ref().map(|latch| latch.record(&name, "the result"));
-        let then = match latch {
-            None => String::new(),
-            Some(Ok(())) => after_leak(run),
-            Some(Err(error)) => leak_latch::not_recorded(&error),
-        };
-        let what = format!("the result was withheld, because it holds the credential `{name}`; {LEAK_REMEDY}{then}");
-        Failure::guest(what)
+        let latch = run.capabilities.latch.as_ref().map(|latch| latch.record(&name, "the result"));
+        let what = leak_message::withheld("the result", &name, leak_message::REMEDY);
+        Failure::guest(match latch {
+            None => what,
+            Some(Ok(())) => format!("{what}; {}", further_calls_refused(run)),
+            Some(Err(error)) => format!("{what}; {}", leak_message::not_recorded(&error)),
+        })
     })
 }
 
@@ -127,15 +126,15 @@ fn finish_create_vm(
         Ok(accepted)
     });
     let returned = accepted.as_ref().ok().and_then(|accepted| accepted.created.as_deref());
-    let deadline = run.clock.hard_deadline();
-    let left = run.guest.runtime.block_on(run.agent.settle_registry(returned, deadline))?;
+    let deadline = run.ended.clock.hard_deadline();
+    let left = run.guest.runtime.block_on(run.capabilities.agent.settle_registry(returned, deadline))?;
     left.iter().for_each(|what| record.log.write(Level::Warn, what));
     accepted
 }
 
 /// Rejects a VM whose user-data was never sent, if a grant has a slot for it.
 fn check_reachable(cid: &str, run: &FinishedRun) -> Result<(), Failure> {
-    let FinishedRun { policy, gate, agent, .. } = run;
+    let CallCapabilities { policy, gate, agent, .. } = &run.capabilities;
     let has_slot =
         policy.http.iter().any(|grant| grant.slots.iter().any(|slot| slot.takes.iter().any(|name| name == AGENT)));
     let sent = gate.delivered_secrets().iter().any(|name| name == AGENT);

@@ -9,7 +9,8 @@
 use crate::agent::AgentSession;
 use crate::bindings::bosh::cpi::types::ErrorKind;
 use crate::call::execute::{self, FinishedRun, LinkedGuest, NoAnswer};
-use crate::host::{Capabilities, State};
+use crate::call::leave_to_exit;
+use crate::host::{Capabilities, GuestState};
 use crate::limits::Limits;
 use crate::rpc::arguments::Call;
 use crate::sandbox::call_clock::CallClock;
@@ -58,13 +59,13 @@ impl Created {
     pub fn new(cid: String, run: FinishedRun) -> Created {
         let undo = match prepare(&cid, &run) {
             Ok((call, capabilities)) => {
-                let FinishedRun { agent, guest, limits, store, .. } = run;
-                // The process ends after this call, so dropping it would only delay the response.
-                std::mem::forget(store);
+                let FinishedRun { ended, capabilities: of_call, guest, store, .. } = run;
+                leave_to_exit(store);
+                let (agent, limits) = (of_call.agent, ended.limits);
                 Ok(Box::new(Undo { call, capabilities, agent, guest, limits }))
             }
             Err(why) => {
-                std::mem::forget(run);
+                leave_to_exit(run);
                 Err(why)
             }
         };
@@ -87,8 +88,8 @@ impl Created {
 
 /// Returns the call that deletes a resource, with its capabilities, or why the resource stays.
 fn prepare(cid: &str, run: &FinishedRun) -> Result<(Call, Capabilities), &'static str> {
-    let call = deletion(&run.call, cid)?;
-    if !Check::UndoOwn.accepts(run.gate.has_created(cid)) {
+    let call = deletion(&run.ended.call, cid)?;
+    if !Check::UndoOwn.accepts(run.capabilities.gate.has_created(cid)) {
         return Err("no response in this call shows that the call created it");
     }
     let capabilities = run.store.data().capabilities.as_ref().ok_or("the call had no capabilities")?;
@@ -119,11 +120,10 @@ impl Undo {
     fn run(self) -> Result<(), String> {
         let Undo { call, capabilities, agent, guest, limits } = self;
         let clock = Arc::new(CallClock::of_undo(&limits));
-        let state = State::new(&limits, Arc::clone(&clock), capabilities);
+        let state = GuestState::new(&limits, Arc::clone(&clock), capabilities);
         let mut store = state.into_store(&guest.engine, &limits);
         let answer = execute::run(&guest, &mut store, &call, &clock, &limits);
-        // The process ends after this, so dropping it would only take time.
-        std::mem::forget(store);
+        leave_to_exit(store);
         match answer {
             Ok(_) => {}
             // It does not exist any more, so nothing is left to delete.
@@ -133,7 +133,7 @@ impl Undo {
             Err(NoAnswer::Failed(failure) | NoAnswer::Stopped(failure)) => return Err(failure.to_string()),
         }
         let left = guest.runtime.block_on(agent.settle_registry(None, clock.hard_deadline()));
-        std::mem::forget(guest);
+        leave_to_exit(guest);
         match left {
             Ok(left) if left.is_empty() => Ok(()),
             Ok(left) => Err(left.join("; ")),

@@ -97,10 +97,10 @@ impl CheckReport {
 
     /// Reports a leak because of which calls are refused.
     fn report_leaks(&mut self, config: &Config) {
-        if config.on_leak == OnLeak::End || !LeakLatch::exists(&config.cache, &config.latch_key()) {
+        if config.on_leak == OnLeak::End || !LeakLatch::exists(&config.cache, &config.guest_of_job()) {
             return;
         }
-        match LeakLatch::open(&config.cache, &config.latch_key()) {
+        match LeakLatch::open(&config.cache, &config.guest_of_job()) {
             Ok(latch) => {
                 let refusal = latch.recorded().map(|leak| call::leak_refusal(leak, config));
                 self.problems.extend(refusal.map(|text| with_code(&text, Some(Check::LeakLatched))));

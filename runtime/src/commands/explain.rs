@@ -16,7 +16,7 @@ pub struct ExplainOptions {
     markdown: bool,
 }
 
-/// How many similar names the error for an unknown one lists.
+/// The number of similar names that the error for an unknown one lists.
 const MAX_SIMILAR: usize = 5;
 
 /// Returns the refusals with their meanings and remedies, ordered by area.

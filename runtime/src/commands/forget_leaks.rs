@@ -57,8 +57,8 @@ fn unusable(error: LatchError) -> Failure {
 }
 
 fn forget_of(config: &Config) -> Result<String, Failure> {
-    if LeakLatch::exists(&config.cache, &config.latch_key()) {
-        let latch = LeakLatch::open(&config.cache, &config.latch_key()).map_err(unusable)?;
+    if LeakLatch::exists(&config.cache, &config.guest_of_job()) {
+        let latch = LeakLatch::open(&config.cache, &config.guest_of_job()).map_err(unusable)?;
         if latch.recorded().is_some() {
             return forget(&latch);
         }

@@ -75,7 +75,7 @@ impl CacheEntry {
     }
 }
 
-/// Why there is no entry.
+/// The reason why there is no entry.
 #[derive(Debug)]
 pub enum Miss {
     /// The guest is not prepared yet.

@@ -167,7 +167,7 @@ fn explain_death(status: Option<ExitStatus>, limits: &Limits) -> Failure {
     }
 }
 
-/// Why the child's answer is not a compiled guest.
+/// The reason why the child's answer is not a compiled guest.
 #[derive(Debug, thiserror::Error)]
 enum AnswerError {
     #[error(transparent)]
@@ -182,7 +182,7 @@ enum AnswerError {
     Json(#[from] serde_json::Error),
 }
 
-/// Why the child was stopped.
+/// The reason why the child was stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stopped {
     Late,

@@ -12,7 +12,7 @@ use crate::component::description::{Declared, Described};
 use crate::component::panic_report;
 use crate::failure::{Failure, Problem, RESOURCE_REMEDY, Who};
 use crate::host;
-use crate::host::State;
+use crate::host::GuestState;
 use crate::limits::Limits;
 use crate::lock_down::{LockDownError, LockDownLevel, LockDownReport, Network, landlock, process, seccomp};
 use crate::rpc::method::Method;
@@ -193,7 +193,7 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
     };
     let failed = |error| classify(error, limits, unfit);
     let clock = Arc::new(CallClock::new(limits, Method::Info));
-    let mut store = State::bare(limits, Arc::clone(&clock)).into_store(engine, limits);
+    let mut store = GuestState::bare(limits, Arc::clone(&clock)).into_store(engine, limits);
     let mut linker = Linker::new(engine);
     // The state has no capabilities: `http`, `agent`, `registry` and `image` deny everything.
     host::link(&mut linker, component).map_err(failed)?;
@@ -230,8 +230,8 @@ fn describe(engine: &Engine, component: &Component, limits: &Limits) -> Result<D
 }
 
 async fn call_describe(
-    pre: &CpiPre<State>,
-    store: &mut Store<State>,
+    pre: &CpiPre<GuestState>,
+    store: &mut Store<GuestState>,
 ) -> wasmtime::Result<crate::bindings::exports::bosh::cpi::describe::Description> {
     let guest = pre.instantiate_async(&mut *store).await?;
     guest.bosh_cpi_describe().call_describe(store).await

@@ -9,7 +9,7 @@ use serde_json::Value;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{Place, PlaceError};
 use wasm_cpi_policy::secret::Secret;
-use wasm_cpi_policy::{Auth, Login, LoginBody, Policy, SecretRef, is_credential_name};
+use wasm_cpi_policy::{Auth, Login, LoginBody, Policy, ResolvedText, is_credential_name};
 
 /// Returns the credentials that grants and logins send, with the names of their properties.
 pub fn credentials(policy: &Policy) -> Vec<(String, Secret)> {
@@ -21,7 +21,7 @@ pub fn credentials(policy: &Policy) -> Vec<(String, Secret)> {
     of_grants.chain(policy.logins.values().flat_map(of_login)).collect()
 }
 
-fn named(value: &SecretRef) -> (String, Secret) {
+fn named(value: &ResolvedText) -> (String, Secret) {
     (value.name.clone(), value.secret.clone())
 }
 
@@ -79,7 +79,7 @@ pub fn check_sendable(policy: &Policy, sealed: &[(String, Secret)]) -> Result<()
     Ok(())
 }
 
-fn check_header_value(header: &str, value: &SecretRef, at: &str) -> Result<(), Failure> {
+fn check_header_value(header: &str, value: &ResolvedText, at: &str) -> Result<(), Failure> {
     sendable(&value.name, Place::Header(header.to_owned()).check_value(value.secret.reveal()), at)
 }
 

@@ -4,11 +4,11 @@ use crate::agent::{Additions, AgentError, AgentErrorKind, AgentSession, NetworkA
 use crate::bindings::bosh::cpi::agent::{self, Encoding, Error, Host, Settings};
 use crate::bindings::bosh::cpi::types::DiskHint;
 use crate::failure::Cause;
-use crate::host::State;
+use crate::host::GuestState;
 use crate::host::host_call::HostError;
 use std::sync::Arc;
 
-impl State {
+impl GuestState {
     fn agent(&self) -> Result<Arc<AgentSession>, HostError<Error>> {
         if let Some(why) = self.clock.message_for_guest() {
             return Err(Error::Cancelled(why).into());
@@ -28,39 +28,39 @@ impl From<AgentError> for HostError<Error> {
     }
 }
 
-impl Host for State {
+impl Host for GuestState {
     async fn bootstrap(&mut self, settings: Settings) -> Result<String, Error> {
-        let call = self.start_call("agent.bootstrap", &settings.vm_name);
+        let host_call = self.start_host_call("agent.bootstrap", &settings.vm_name);
         let seal = self.agent().and_then(|agent| Ok(agent.bootstrap(&additions(settings))?));
-        call.finish(seal, String::len)
+        host_call.finish(seal, String::len)
     }
 
     async fn created(&mut self, vm: String, registry_key: String) -> Result<(), Error> {
-        let (call, agent) = (self.start_call("agent.created", &registry_key), self.agent());
+        let (host_call, agent) = (self.start_host_call("agent.created", &registry_key), self.agent());
         let deadline = self.clock.deadline();
         let done = async { Ok(agent?.created(&vm, &registry_key, deadline).await?) };
-        call.finish(done.await, |()| 0)
+        host_call.finish(done.await, |()| 0)
     }
 
     async fn attached(&mut self, registry_key: String, disk: String, hint: DiskHint) -> Result<(), Error> {
-        let (call, agent) = (self.start_call("agent.attached", &registry_key), self.agent());
+        let (host_call, agent) = (self.start_host_call("agent.attached", &registry_key), self.agent());
         let deadline = self.clock.deadline();
         let done = async { Ok(agent?.attached(&registry_key, &disk, &hint.into(), deadline).await?) };
-        call.finish(done.await, |()| 0)
+        host_call.finish(done.await, |()| 0)
     }
 
     async fn detached(&mut self, registry_key: String, disk: String) -> Result<(), Error> {
-        let (call, agent) = (self.start_call("agent.detached", &registry_key), self.agent());
+        let (host_call, agent) = (self.start_host_call("agent.detached", &registry_key), self.agent());
         let deadline = self.clock.deadline();
         let done = async { Ok(agent?.detached(&registry_key, &disk, deadline).await?) };
-        call.finish(done.await, |()| 0)
+        host_call.finish(done.await, |()| 0)
     }
 
     async fn deleted(&mut self, registry_key: String) -> Result<(), Error> {
-        let (call, agent) = (self.start_call("agent.deleted", &registry_key), self.agent());
+        let (host_call, agent) = (self.start_host_call("agent.deleted", &registry_key), self.agent());
         let deadline = self.clock.deadline();
         let done = async { Ok(agent?.deleted(&registry_key, deadline).await?) };
-        call.finish(done.await, |()| 0)
+        host_call.finish(done.await, |()| 0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The interface `clock`: clocks, and a sleep that ends when the call is ending.
 
 use crate::bindings::bosh::cpi::clock::Host;
-use crate::host::State;
+use crate::host::GuestState;
 use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The longest sleep. A call ends before a longer one could.
 const SLEEP_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-impl Host for State {
+impl Host for GuestState {
     fn now_ms(&mut self) -> u64 {
         self.counts.clock += 1;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -24,15 +24,15 @@ impl Host for State {
 
     async fn sleep(&mut self, ms: u64) -> Result<(), String> {
         self.counts.clock += 1;
-        let (clock, call) = (Arc::clone(&self.clock), self.start_call("clock.sleep", ""));
+        let (clock, host_call) = (Arc::clone(&self.clock), self.start_host_call("clock.sleep", ""));
         let slept = tokio::select! {
             biased;
             () = clock.end_requested() => Err(self.clock.message_for_guest().unwrap_or_default()),
             () = tokio::time::sleep(Duration::from_millis(ms).min(SLEEP_MAX)) => Ok(()),
         };
         match slept {
-            Ok(()) => call.succeed(0),
-            Err(_) => call.cancel(),
+            Ok(()) => host_call.succeed(0),
+            Err(_) => host_call.cancel(),
         }
         slept
     }

@@ -1,15 +1,15 @@
 //! The interface `config`: translates between the WIT types and the call's properties and request.
 
 use crate::bindings::bosh::cpi::config::{CallInfo, Host};
-use crate::host::State;
+use crate::host::GuestState;
 
-impl Host for State {
+impl Host for GuestState {
     fn properties(&mut self) -> String {
         self.counts.config += 1;
-        let call = self.start_call("config.properties", "");
+        let host_call = self.start_host_call("config.properties", "");
         let properties =
             self.capabilities.as_ref().map(|capabilities| capabilities.properties.clone()).unwrap_or_default();
-        call.succeed(properties.len());
+        host_call.succeed(properties.len());
         properties
     }
 

@@ -7,7 +7,7 @@
 
 use crate::bindings::bosh::cpi::{agent, image, registry};
 use crate::failure::Cause;
-use crate::host::State;
+use crate::host::GuestState;
 use crate::log::{GuestLog, Level};
 use crate::net::error::{HttpError, HttpErrorKind};
 use std::borrow::Cow;
@@ -55,7 +55,7 @@ pub struct HostCallCounts {
     pub random: u64,
 }
 
-/// Why the last host call failed, as far as only people may know it; empty if it succeeded.
+/// The cause of the last failed host call, for operators only; empty if it succeeded.
 #[derive(Clone, Default)]
 pub struct LastFailure(Arc<Mutex<Cause>>);
 
@@ -70,28 +70,35 @@ impl LastFailure {
 }
 
 /// A host call in progress. It is reported when it ends, or as cancelled when this is dropped.
-pub(super) struct PendingCall {
+pub(super) struct PendingHostCall {
     observer: Option<HostCallObserver>,
-    /// Report and keep causes that the guest does not see; absent in `describe`.
-    people: Option<(Arc<GuestLog>, LastFailure)>,
+    /// Where causes go that the guest does not see; `None` in `describe`.
+    for_operators: Option<OperatorReport>,
     name: &'static str,
     target: String,
     since: Instant,
 }
 
-impl State {
-    pub(super) fn start_call(&self, name: &'static str, target: &str) -> PendingCall {
+/// Where the cause of a failure is reported and kept.
+struct OperatorReport {
+    log: Arc<GuestLog>,
+    last_failure: LastFailure,
+}
+
+impl GuestState {
+    /// Returns a host call that begins now.
+    pub(super) fn start_host_call(&self, name: &'static str, target: &str) -> PendingHostCall {
         let observer = self.capabilities.as_ref().and_then(|capabilities| capabilities.observer.clone());
         let target = if observer.is_some() { target.to_owned() } else { String::new() };
-        let people = self
-            .capabilities
-            .as_ref()
-            .map(|capabilities| (Arc::clone(&capabilities.log), capabilities.last_failure.clone()));
-        PendingCall { observer, people, name, target, since: Instant::now() }
+        let for_operators = self.capabilities.as_ref().map(|capabilities| OperatorReport {
+            log: Arc::clone(&capabilities.log),
+            last_failure: capabilities.last_failure.clone(),
+        });
+        PendingHostCall { observer, for_operators, name, target, since: Instant::now() }
     }
 }
 
-impl PendingCall {
+impl PendingHostCall {
     /// Reports the answer, and returns it without the check that refused, for the guest.
     pub(super) fn finish<T, E: HostCallError>(
         self,
@@ -100,14 +107,14 @@ impl PendingCall {
     ) -> Result<T, E> {
         match answer {
             Ok(value) => {
-                if let Some((_, last_failure)) = &self.people {
-                    last_failure.set(Cause::default());
+                if let Some(report) = &self.for_operators {
+                    report.last_failure.set(Cause::default());
                 }
                 self.succeed(bytes(&value));
                 Ok(value)
             }
             Err(HostError { error, check, cause }) => {
-                if let Some((log, last_failure)) = &self.people {
+                if let Some(OperatorReport { log, last_failure }) = &self.for_operators {
                     if !cause.text.is_empty() {
                         let text = format!("{}: {}", self.name, cause.text);
                         log.write_runtime_line(Level::Warn, &with_code(&text, check));
@@ -125,7 +132,7 @@ impl PendingCall {
         self.end(HostCallOutcome::Succeeded, None, bytes);
     }
 
-    /// Reports a call that returned early, because the call of the guest is ending.
+    /// Reports a host call that returned early, because the guest's call is ending.
     pub(super) fn cancel(self) {
         self.end(HostCallOutcome::Failed(CANCELLED), None, 0);
     }
@@ -138,7 +145,7 @@ impl PendingCall {
     }
 }
 
-impl Drop for PendingCall {
+impl Drop for PendingHostCall {
     fn drop(&mut self) {
         if let Some(observer) = self.observer.take() {
             let (outcome, elapsed) = (HostCallOutcome::Failed(CANCELLED), self.since.elapsed());
@@ -227,13 +234,13 @@ mod tests {
 
     #[test]
     fn a_call_that_ended_early_is_reported_as_cancelled_and_not_as_a_success() {
-        let ends: [fn(PendingCall); 3] = [|call| call.succeed(0), PendingCall::cancel, drop];
+        let ends: [fn(PendingHostCall); 3] = [|call| call.succeed(0), PendingHostCall::cancel, drop];
         let reported = ends.map(|end| {
             let outcomes = Arc::new(Mutex::new(Vec::new()));
             let kept = Arc::clone(&outcomes);
             let observer: HostCallObserver = Arc::new(move |call| kept.lock().unwrap().push(call.outcome.clone()));
             let (name, since) = ("clock.sleep", Instant::now());
-            end(PendingCall { observer: Some(observer), people: None, name, target: String::new(), since });
+            end(PendingHostCall { observer: Some(observer), for_operators: None, name, target: String::new(), since });
             outcomes.lock().unwrap().clone()
         });
         let cancelled = vec![HostCallOutcome::Failed(CANCELLED)];

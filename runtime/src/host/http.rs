@@ -4,15 +4,13 @@ use crate::bindings::bosh::cpi::http::{
     BlockUpload, BlocksError, BlocksSent, Body, BodyPart, Denial, Error, ErrorKind, Host, ImagePart, Request, Response,
 };
 use crate::failure::Who;
-use crate::host::State;
+use crate::host::GuestState;
 use crate::host::host_call::HostError;
 use crate::image;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::gate::{Gate, GuestBody, GuestBodyPart, GuestRequest, GuestResponse, blocks};
 use crate::sandbox::call_clock::{CallClock, ENDING};
 use futures_util::stream::{self, StreamExt};
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wasm_cpi_checks::Check;
@@ -23,7 +21,7 @@ const MAX_AT_ONCE: usize = 8;
 /// The most requests of one `send-all`.
 const MAX_REQUESTS: usize = 1000;
 
-impl State {
+impl GuestState {
     fn gate(&self) -> Result<Arc<Gate>, Error> {
         let gate = self.capabilities.as_ref().map(|capabilities| Arc::clone(&capabilities.gate));
         gate.ok_or_else(|| Error {
@@ -34,8 +32,8 @@ impl State {
     }
 }
 
-/// What the requests of one host call share.
-struct Batch {
+/// A call of a function of this interface. Its requests, one or several, share what is here.
+struct HttpHostCall {
     gate: Arc<Gate>,
     clock: Arc<CallClock>,
     /// True if the call was ending already when the guest asked: then its requests are a part of the
@@ -44,20 +42,16 @@ struct Batch {
     leaks_before: u32,
 }
 
-impl Batch {
-    fn new(state: &State) -> Result<Batch, Error> {
+impl HttpHostCall {
+    fn new(state: &GuestState) -> Result<HttpHostCall, Error> {
         let (gate, clock) = (state.gate()?, Arc::clone(&state.clock));
         let (is_cleanup, leaks_before) = (clock.end_reason().is_some(), leaks(&gate));
-        Ok(Batch { gate, clock, is_cleanup, leaks_before })
+        Ok(HttpHostCall { gate, clock, is_cleanup, leaks_before })
     }
 
-    /// Sends a request, unless the call ends before that or meanwhile.
-    async fn send(&self, request: GuestRequest) -> Result<GuestResponse, HttpError> {
-        self.send_marking(request, &AtomicBool::new(false)).await
-    }
-
-    /// Does the same, and sets `sent` once any byte may have been sent, also if the request is abandoned.
-    async fn send_marking(&self, request: GuestRequest, sent: &AtomicBool) -> Result<GuestResponse, HttpError> {
+    /// Sends a request, unless the call ends before that or meanwhile. Sets `sent` once any byte may have been sent,
+    /// also if the request is abandoned.
+    async fn send(&self, request: GuestRequest, sent: &AtomicBool) -> Result<GuestResponse, HttpError> {
         if !self.is_cleanup && self.clock.end_reason().is_some() {
             return Err(cancelled(false));
         }
@@ -69,18 +63,14 @@ impl Batch {
                 self.clock.until_request_must_end().await;
             }
         };
-        let mut sending = pin!(self.gate.send(request, self.clock.deadline()));
-        let sending = poll_fn(|context| {
-            sent.store(true, Ordering::Relaxed);
-            sending.as_mut().poll(context)
-        });
+        let sending = self.gate.send(request, self.clock.deadline(), sent);
         let answer = tokio::select! {
             biased;
             () = ended, if !self.is_cleanup => None,
             answer = sending => Some(answer),
         };
         if let Some(leak) = self.gate.leak() {
-            // The requests that wait in this batch must not be sent.
+            // The requests of this host call that wait must not be sent.
             self.clock.request_end_after_leak(&leak);
         }
         answer.unwrap_or_else(|| Err(cancelled(sent.load(Ordering::Relaxed))))
@@ -93,7 +83,7 @@ impl Batch {
         let mut answers: Vec<_> = requests.iter().map(|_| None).collect();
         let numbered = requests.into_iter().zip(sent.clone()).enumerate();
         let sending =
-            numbered.map(|(number, (request, sent))| async move { (number, self.send_marking(request, &sent).await) });
+            numbered.map(|(number, (request, sent))| async move { (number, self.send(request, &sent).await) });
         let mut sending = stream::iter(sending).buffer_unordered(MAX_AT_ONCE);
         while let Some((number, answer)) = sending.next().await {
             answers[number] = Some(answer);
@@ -106,8 +96,9 @@ impl Batch {
         answers.into_iter().zip(&sent).map(|(answer, sent)| answer.unwrap_or_else(|| cancelled(sent))).collect()
     }
 
-    /// Stops the guest if a response held a credential while the guest was cleaning up after another one.
-    async fn settle_leaks(&self) {
+    /// Ends the call if a response held a credential. Stops the guest if that happened while it was cleaning up after
+    /// another one.
+    async fn end_call_after_leak(&self) {
         if let Some(leak) = self.gate.leak() {
             let is_repeated = self.leaks_before > 0 && leak.count > self.leaks_before;
             self.clock.end_after_leak(&leak, is_repeated).await;
@@ -125,18 +116,18 @@ fn cancelled(sent: bool) -> HttpError {
     HttpError { message: ENDING.to_owned(), sent, ..HttpError::failed(Who::Runtime, HttpErrorKind::Cancelled, "") }
 }
 
-impl Host for State {
+impl Host for GuestState {
     async fn send(&mut self, request: Request) -> Result<Response, Error> {
-        let batch = Batch::new(self)?;
-        let answer = batch.send(request.into()).await;
-        batch.settle_leaks().await;
+        let host_call = HttpHostCall::new(self)?;
+        let answer = host_call.send(request.into(), &AtomicBool::new(false)).await;
+        host_call.end_call_after_leak().await;
         Ok(answer?.into())
     }
 
     async fn send_all(&mut self, requests: Vec<Request>) -> Vec<Result<Response, Error>> {
         let all = |error: &Error| requests.iter().map(|_| Err(error.clone())).collect();
-        let batch = match Batch::new(self) {
-            Ok(batch) => batch,
+        let host_call = match HttpHostCall::new(self) {
+            Ok(host_call) => host_call,
             Err(error) => return all(&error),
         };
         if requests.len() > MAX_REQUESTS {
@@ -144,36 +135,36 @@ impl Host for State {
             let what = format!("{count} requests are too many for one `send-all`; send at most {MAX_REQUESTS}");
             return all(&HttpError::invalid(what).into());
         }
-        let answers = batch.send_all(requests.into_iter().map(GuestRequest::from).collect()).await;
-        batch.settle_leaks().await;
+        let answers = host_call.send_all(requests.into_iter().map(GuestRequest::from).collect()).await;
+        host_call.end_call_after_leak().await;
         // The last request may have succeeded, and the guest may fail because of another one.
         if let Some(error) = answers.iter().find_map(|answer| answer.as_ref().err()) {
-            batch.gate.record_error(error);
+            host_call.gate.record_end(Err(error));
         }
         answers.into_iter().map(|answer| Ok(answer?.into())).collect()
     }
 
     async fn send_blocks(&mut self, upload: BlockUpload) -> Result<BlocksSent, BlocksError> {
-        let batch = Batch::new(self).map_err(BlocksError::Failed)?;
+        let host_call = HttpHostCall::new(self).map_err(BlocksError::Failed)?;
         let (upload, sent) = (upload.into(), AtomicBool::new(false));
-        let sending = batch.gate.send_blocks(&upload, batch.clock.deadline(), &sent);
+        let sending = host_call.gate.send_blocks(&upload, host_call.clock.deadline(), &sent);
         let answer = tokio::select! {
             biased;
-            () = batch.clock.until_upload_must_end(), if !batch.is_cleanup => None,
+            () = host_call.clock.until_upload_must_end(), if !host_call.is_cleanup => None,
             answer = sending => Some(answer),
         };
-        batch.settle_leaks().await;
+        host_call.end_call_after_leak().await;
         let answer = answer.unwrap_or_else(|| Err(cancelled(sent.load(Ordering::Relaxed)).into()));
         Ok(answer?.into())
     }
 
     async fn session(&mut self, name: String) -> Result<String, Error> {
-        let batch = Batch::new(self)?;
-        let call = self.start_call("http.session", &name);
-        let shown = batch.gate.session(&name, batch.clock.deadline()).await;
+        let host_call = HttpHostCall::new(self)?;
+        let pending = self.start_host_call("http.session", &name);
+        let shown = host_call.gate.session(&name, host_call.clock.deadline()).await;
         let shown = shown.map_err(|error| HostError { check: error.check, cause: error.cause(), error });
-        let shown = call.finish(shown, String::len);
-        batch.settle_leaks().await;
+        let shown = pending.finish(shown, String::len);
+        host_call.end_call_after_leak().await;
         Ok(shown?)
     }
 }

@@ -1,7 +1,7 @@
 //! The interface `image`: translates between the WIT types and `crate::image`.
 
 use crate::bindings::bosh::cpi::image::{Error, Host, Member};
-use crate::host::State;
+use crate::host::GuestState;
 use crate::host::host_call::HostError;
 use crate::image::{Image, ImageError};
 use crate::rpc::method::Method;
@@ -9,19 +9,21 @@ use crate::sandbox::call_clock::CallClock;
 use std::sync::Arc;
 use wasm_cpi_checks::Check;
 
-const ELSEWHERE: &str = "the image is available in create_stemcell only";
+const ONLY_IN_CREATE_STEMCELL: &str = "the image is available in create_stemcell only";
 const UNDECLARED: &str = "the guest's needs do not declare `image`; add `\"image\": true` to them";
 
-impl State {
+impl GuestState {
     /// Returns the image, or why the guest cannot read one.
     fn image(&self) -> Result<Arc<Image>, HostError<Error>> {
         if let Some(why) = self.clock.message_for_guest() {
             return Err(Error::Cancelled(why).into());
         }
-        let Some(capabilities) = &self.capabilities else { return Err(Error::Denied(ELSEWHERE.into()).into()) };
+        let Some(capabilities) = &self.capabilities else {
+            return Err(Error::Denied(ONLY_IN_CREATE_STEMCELL.into()).into());
+        };
         let absent = || match capabilities.call.method == Method::CreateStemcell.name() {
             true => HostError { check: Some(Check::NeedsImage), ..Error::Denied(UNDECLARED.into()).into() },
-            false => Error::Denied(ELSEWHERE.into()).into(),
+            false => Error::Denied(ONLY_IN_CREATE_STEMCELL.into()).into(),
         };
         capabilities.image.clone().ok_or_else(absent)
     }
@@ -47,36 +49,36 @@ impl From<ImageError> for HostError<Error> {
     }
 }
 
-impl Host for State {
+impl Host for GuestState {
     fn size(&mut self) -> Result<u64, Error> {
         let size = self.image().map(|image| image.size());
-        self.start_call("image.size", "").finish(size, |_| 0)
+        self.start_host_call("image.size", "").finish(size, |_| 0)
     }
 
     async fn sha256(&mut self) -> Result<String, Error> {
-        let (call, clock) = (self.start_call("image.sha256", ""), Arc::clone(&self.clock));
+        let (host_call, clock) = (self.start_host_call("image.sha256", ""), Arc::clone(&self.clock));
         let image = self.image();
         let digest = async { reading(clock, image?.sha256()).await };
-        call.finish(digest.await, |_| 0)
+        host_call.finish(digest.await, |_| 0)
     }
 
     fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
-        let call = self.start_call("image.read", "");
-        call.finish(self.image().and_then(|image| Ok(image.read(offset, length)?)), Vec::len)
+        let host_call = self.start_host_call("image.read", "");
+        host_call.finish(self.image().and_then(|image| Ok(image.read(offset, length)?)), Vec::len)
     }
 
     async fn members(&mut self) -> Result<Vec<Member>, Error> {
-        let (call, clock) = (self.start_call("image.members", ""), Arc::clone(&self.clock));
+        let (host_call, clock) = (self.start_host_call("image.members", ""), Arc::clone(&self.clock));
         let image = self.image();
         let members = async { reading(clock, image?.members()).await };
-        let members = call.finish(members.await, |_| 0)?;
+        let members = host_call.finish(members.await, |_| 0)?;
         Ok(members.into_iter().map(|member| Member { name: member.name, size: member.size }).collect())
     }
 
     async fn read_member(&mut self, name: String, length: u32) -> Result<Vec<u8>, Error> {
-        let (call, clock) = (self.start_call("image.read-member", &name), Arc::clone(&self.clock));
+        let (host_call, clock) = (self.start_host_call("image.read-member", &name), Arc::clone(&self.clock));
         let image = self.image();
         let bytes = async { reading(clock, image?.read_member(&name, length)).await };
-        call.finish(bytes.await, Vec::len)
+        host_call.finish(bytes.await, Vec::len)
     }
 }

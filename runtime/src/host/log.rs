@@ -1,16 +1,16 @@
 //! The interface `log`: translates between the WIT types and `crate::log`.
 
 use crate::bindings::bosh::cpi::log::{Host, Level};
-use crate::host::State;
+use crate::host::GuestState;
 
-impl Host for State {
+impl Host for GuestState {
     fn log(&mut self, level: Level, message: String) {
         self.counts.log += 1;
-        let call = self.start_call("log.log", "");
+        let host_call = self.start_host_call("log.log", "");
         if let Some(capabilities) = &self.capabilities {
             capabilities.log.write(level.into(), &message);
         }
-        call.succeed(message.len());
+        host_call.succeed(message.len());
     }
 }
 

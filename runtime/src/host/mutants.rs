@@ -1,7 +1,7 @@
 //! What the sandbox offers if a mutation test turns a check off, where skipping the check is not
 //! enough. No program that ships has this module.
 
-use crate::host::State;
+use crate::host::GuestState;
 use wasm_cpi_checks::Check;
 use wasmtime::component::{Component, Linker};
 use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView};
@@ -28,20 +28,20 @@ pub fn environment() -> bool {
 }
 
 /// Links the real file system. Returns true if it did.
-pub fn files(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<bool> {
+pub fn files(linker: &mut Linker<GuestState>, name: &str) -> wasmtime::Result<bool> {
     if !Check::WasiFilesystem.is_off() || !name.starts_with("wasi:filesystem/") {
         return Ok(false);
     }
     if name.starts_with("wasi:filesystem/types@") {
-        filesystem::types::add_to_linker::<_, WasiFilesystem>(linker, State::filesystem)?;
+        filesystem::types::add_to_linker::<_, WasiFilesystem>(linker, GuestState::filesystem)?;
     } else {
-        filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, State::filesystem)?;
+        filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, GuestState::filesystem)?;
     }
     Ok(true)
 }
 
 /// Accepts a guest with any imports.
-pub fn any_import(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
+pub fn any_import(linker: &mut Linker<GuestState>, component: &Component) -> wasmtime::Result<()> {
     if Check::Imports.is_off() { linker.define_unknown_imports_as_traps(component) } else { Ok(()) }
 }
 

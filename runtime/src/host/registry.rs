@@ -2,12 +2,12 @@
 
 use crate::bindings::bosh::cpi::registry::{Error, Host};
 use crate::failure::Cause;
-use crate::host::State;
+use crate::host::GuestState;
 use crate::host::host_call::HostError;
 use crate::registry::{GuestRegistry, GuestRegistryError, GuestRegistryErrorKind};
 use std::sync::Arc;
 
-impl State {
+impl GuestState {
     fn registry(&self) -> Result<Arc<GuestRegistry>, HostError<Error>> {
         if let Some(why) = self.clock.message_for_guest() {
             return Err(Error::Cancelled(why).into());
@@ -29,25 +29,25 @@ impl From<GuestRegistryError> for HostError<Error> {
     }
 }
 
-impl Host for State {
+impl Host for GuestState {
     async fn get(&mut self, id: String) -> Result<String, Error> {
-        let (call, registry) = (self.start_call("registry.get", &id), self.registry());
+        let (host_call, registry) = (self.start_host_call("registry.get", &id), self.registry());
         let deadline = self.clock.deadline();
         let settings = async { Ok(registry?.get(&id, deadline).await?) };
-        call.finish(settings.await, String::len)
+        host_call.finish(settings.await, String::len)
     }
 
     async fn put(&mut self, id: String, settings: String) -> Result<(), Error> {
-        let (call, registry) = (self.start_call("registry.put", &id), self.registry());
+        let (host_call, registry) = (self.start_host_call("registry.put", &id), self.registry());
         let deadline = self.clock.deadline();
         let done = async { Ok(registry?.put(&id, &settings, deadline).await?) };
-        call.finish(done.await, |()| settings.len())
+        host_call.finish(done.await, |()| settings.len())
     }
 
     async fn delete(&mut self, id: String) -> Result<(), Error> {
-        let (call, registry) = (self.start_call("registry.delete", &id), self.registry());
+        let (host_call, registry) = (self.start_host_call("registry.delete", &id), self.registry());
         let deadline = self.clock.deadline();
         let done = async { Ok(registry?.delete(&id, deadline).await?) };
-        call.finish(done.await, |()| 0)
+        host_call.finish(done.await, |()| 0)
     }
 }

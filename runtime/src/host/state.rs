@@ -15,7 +15,7 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 /// The data of a guest's store.
-pub struct State {
+pub struct GuestState {
     /// Created when the guest first uses it, because most guests never do.
     wasi: Option<WasiCtx>,
     table: ResourceTable,
@@ -28,23 +28,23 @@ pub struct State {
     streams: Option<[LogStream; 2]>,
 }
 
-impl State {
+impl GuestState {
     /// Returns a state without capabilities, for `describe`.
-    pub fn bare(limits: &Limits, clock: Arc<CallClock>) -> State {
-        State::build(limits, clock, None)
+    pub fn bare(limits: &Limits, clock: Arc<CallClock>) -> GuestState {
+        GuestState::build(limits, clock, None)
     }
 
-    pub fn new(limits: &Limits, clock: Arc<CallClock>, capabilities: Capabilities) -> State {
+    pub fn new(limits: &Limits, clock: Arc<CallClock>, capabilities: Capabilities) -> GuestState {
         let streams = [Level::Info, Level::Warn].map(|level| LogStream::new(Arc::clone(&capabilities.log), level));
-        let mut state = State::build(limits, clock, Some(capabilities));
+        let mut state = GuestState::build(limits, clock, Some(capabilities));
         state.streams = Some(streams);
         state
     }
 
-    fn build(limits: &Limits, clock: Arc<CallClock>, capabilities: Option<Capabilities>) -> State {
+    fn build(limits: &Limits, clock: Arc<CallClock>, capabilities: Option<Capabilities>) -> GuestState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
-        State {
+        GuestState {
             wasi: None,
             table,
             meter: Meter::new(limits),
@@ -55,7 +55,7 @@ impl State {
         }
     }
 
-    pub fn into_store(self, engine: &Engine, limits: &Limits) -> Store<State> {
+    pub fn into_store(self, engine: &Engine, limits: &Limits) -> Store<GuestState> {
         let mut store = Store::new(engine, self);
         store.limiter(|state| &mut state.meter);
         store.call_hook(|mut store, hook| Ok(store.data_mut().meter.cross(hook)?));
@@ -86,7 +86,7 @@ impl State {
     }
 }
 
-impl WasiView for State {
+impl WasiView for GuestState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let ctx = self.wasi.get_or_insert_with(|| context(self.streams.as_ref()));
         WasiCtxView { ctx, table: &mut self.table }

@@ -5,7 +5,7 @@
 //! file system and sockets are stubs that return errors. All other imports are rejected before
 //! compilation.
 
-use crate::host::State;
+use crate::host::GuestState;
 use wasmtime::component::types::{ComponentInstance, ComponentItem, Type};
 use wasmtime::component::{Component, HasData, Linker, ResourceTable, ResourceType, Val};
 use wasmtime_wasi::WasiView;
@@ -16,7 +16,7 @@ use wasmtime_wasi::p2::bindings::{cli, clocks, random};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi_io::bindings::wasi::io;
 
-type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
+type Link = fn(&mut Linker<GuestState>) -> wasmtime::Result<()>;
 
 /// How an interface is offered.
 enum Offer {
@@ -24,7 +24,7 @@ enum Offer {
     Real(Link),
     /// An implementation of this module for what every guest calls at its start, so that most
     /// guests need no context.
-    Minimal(fn(&mut Linker<State>, &str) -> wasmtime::Result<()>),
+    Minimal(fn(&mut Linker<GuestState>, &str) -> wasmtime::Result<()>),
     /// A stub that returns errors.
     Stub,
 }
@@ -32,20 +32,32 @@ enum Offer {
 /// All interfaces that are offered, by their names without version. Any version 0.2 is accepted.
 const OFFERED: &[(&str, Offer)] = &[
     ("wasi:cli/environment", Offer::Minimal(environment)),
-    ("wasi:cli/exit", Offer::Real(|l| cli::exit::add_to_linker::<_, WasiCli>(l, State::cli))),
-    ("wasi:cli/stderr", Offer::Real(|l| cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli))),
-    ("wasi:cli/stdin", Offer::Real(|l| cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli))),
-    ("wasi:cli/stdout", Offer::Real(|l| cli::stdout::add_to_linker::<_, WasiCli>(l, State::cli))),
-    ("wasi:cli/terminal-input", Offer::Real(|l| cli::terminal_input::add_to_linker::<_, WasiCli>(l, State::cli))),
-    ("wasi:cli/terminal-output", Offer::Real(|l| cli::terminal_output::add_to_linker::<_, WasiCli>(l, State::cli))),
-    ("wasi:cli/terminal-stderr", Offer::Real(|l| cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, State::cli))),
-    ("wasi:cli/terminal-stdin", Offer::Real(|l| cli::terminal_stdin::add_to_linker::<_, WasiCli>(l, State::cli))),
-    ("wasi:cli/terminal-stdout", Offer::Real(|l| cli::terminal_stdout::add_to_linker::<_, WasiCli>(l, State::cli))),
+    ("wasi:cli/exit", Offer::Real(|l| cli::exit::add_to_linker::<_, WasiCli>(l, GuestState::cli))),
+    ("wasi:cli/stderr", Offer::Real(|l| cli::stderr::add_to_linker::<_, WasiCli>(l, GuestState::cli))),
+    ("wasi:cli/stdin", Offer::Real(|l| cli::stdin::add_to_linker::<_, WasiCli>(l, GuestState::cli))),
+    ("wasi:cli/stdout", Offer::Real(|l| cli::stdout::add_to_linker::<_, WasiCli>(l, GuestState::cli))),
+    ("wasi:cli/terminal-input", Offer::Real(|l| cli::terminal_input::add_to_linker::<_, WasiCli>(l, GuestState::cli))),
+    (
+        "wasi:cli/terminal-output",
+        Offer::Real(|l| cli::terminal_output::add_to_linker::<_, WasiCli>(l, GuestState::cli)),
+    ),
+    (
+        "wasi:cli/terminal-stderr",
+        Offer::Real(|l| cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, GuestState::cli)),
+    ),
+    ("wasi:cli/terminal-stdin", Offer::Real(|l| cli::terminal_stdin::add_to_linker::<_, WasiCli>(l, GuestState::cli))),
+    (
+        "wasi:cli/terminal-stdout",
+        Offer::Real(|l| cli::terminal_stdout::add_to_linker::<_, WasiCli>(l, GuestState::cli)),
+    ),
     (
         "wasi:clocks/monotonic-clock",
-        Offer::Real(|l| clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)),
+        Offer::Real(|l| clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, GuestState::clocks)),
     ),
-    ("wasi:clocks/wall-clock", Offer::Real(|l| clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, State::clocks))),
+    (
+        "wasi:clocks/wall-clock",
+        Offer::Real(|l| clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, GuestState::clocks)),
+    ),
     ("wasi:filesystem/preopens", Offer::Stub),
     ("wasi:filesystem/types", Offer::Stub),
     ("wasi:io/error", Offer::Real(|l| io::error::add_to_linker::<_, Table>(l, |state| state.ctx().table))),
@@ -88,7 +100,7 @@ fn offer(import: &str) -> Option<&'static Offer> {
 }
 
 /// Links only those interfaces of the list that the component imports, because each one costs time.
-pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
+pub fn link(linker: &mut Linker<GuestState>, component: &Component) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();
     for (name, item) in component.component_type().imports(&engine) {
         match (offer(name), item.ty) {
@@ -104,10 +116,10 @@ pub fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Resu
 }
 
 /// Links `environment` without variables, arguments and directory.
-fn environment(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<()> {
+fn environment(linker: &mut Linker<GuestState>, name: &str) -> wasmtime::Result<()> {
     #[cfg(feature = "mutation-testing")]
     if crate::host::mutants::environment() {
-        return cli::environment::add_to_linker::<_, WasiCli>(linker, State::cli);
+        return cli::environment::add_to_linker::<_, WasiCli>(linker, GuestState::cli);
     }
     let mut target = linker.instance(name)?;
     target.func_wrap("get-environment", |_, (): ()| Ok((Vec::<(String, String)>::new(),)))?;
@@ -116,7 +128,7 @@ fn environment(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<()> {
 }
 
 /// Links `insecure-seed`, which returns two random numbers.
-fn seed(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<()> {
+fn seed(linker: &mut Linker<GuestState>, name: &str) -> wasmtime::Result<()> {
     linker.instance(name)?.func_wrap("insecure-seed", |_, (): ()| {
         let number = || getrandom::u64().map_err(|error| wasmtime::format_err!("cannot get random numbers: {error}"));
         Ok(((number()?, number()?),))
@@ -124,7 +136,7 @@ fn seed(linker: &mut Linker<State>, name: &str) -> wasmtime::Result<()> {
 }
 
 /// Defines every function of the interface as one that returns an error.
-fn stub(linker: &mut Linker<State>, name: &str, instance: &ComponentInstance) -> wasmtime::Result<()> {
+fn stub(linker: &mut Linker<GuestState>, name: &str, instance: &ComponentInstance) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();
     let mut target = linker.instance(name)?;
     for (item_name, item) in instance.exports(&engine) {

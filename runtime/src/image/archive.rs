@@ -75,7 +75,7 @@ struct Extensions {
     sparse_name: Option<Vec<u8>>,
 }
 
-/// How the bytes of a member are stored.
+/// The form in which the bytes of a member are stored.
 enum Storage {
     Plain,
     GnuSparse,

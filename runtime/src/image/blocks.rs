@@ -34,7 +34,7 @@ impl BlockContent {
     }
 }
 
-/// How to cut a part of the image.
+/// The size of blocks, and which of them are left out.
 #[derive(Clone, Copy)]
 pub struct BlockCut {
     pub block_bytes: u32,

@@ -8,8 +8,8 @@ use crate::failure::{Failure, Who};
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{
-    Caps, ErrorContext, Failed, HEADERS_TO_COUNT, NamedLimit, Progress, SendBody, USER_AGENT, ask_for_identity,
-    await_head, receive,
+    Caps, ErrorContext, HEADERS_TO_COUNT, NamedLimit, Progress, SendBody, SendFailure, USER_AGENT, await_head, receive,
+    request_uncompressed,
 };
 use crate::net::resolver::Resolver;
 use crate::net::tls::{self, TlsSettings, TrustedCa};
@@ -96,7 +96,7 @@ impl HostClient {
         if let Some(body) = body.monitored(progress.clone()) {
             request = request.body(body);
         }
-        let sending = async { request.send().await.map_err(Failed::Client) };
+        let sending = async { request.send().await.map_err(SendFailure::Client) };
         let response = await_head(sending, &progress, &context, deadline).await?;
         let received = receive(response, &caps, &context, deadline).await.map_err(HttpError::after_sending)?;
         Ok((received.status, received.body))
@@ -120,7 +120,7 @@ fn request_headers(basic: Option<(&str, &Secret)>, has_body: bool) -> Result<Hea
     if has_body {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
-    ask_for_identity(&mut headers);
+    request_uncompressed(&mut headers);
     Ok(headers)
 }
 

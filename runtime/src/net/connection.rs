@@ -1,7 +1,7 @@
 //! A connection to a server: TCP to an address that was checked, through a proxy if the config names
 //! one, and TLS.
 //!
-//! `connections` keeps it for further requests. Whether that is safe is decided by what was seen on
+//! `connection_pool` keeps it for further requests. Whether that is safe is decided by what was seen on
 //! the wire (`watched`), because the HTTP library accepts more than a kept connection may.
 
 mod watched;

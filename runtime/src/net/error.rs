@@ -3,7 +3,7 @@
 //! A message says who failed, what happened, and what to do. It names the origin
 //! and path, but never a query, a header value or a body. The guest reads the message: it
 //! consists of fixed words, of names in the policy, and of what the guest itself sent, so it needs
-//! no redaction. What a server, the network or a library said is in the detail, for people.
+//! no redaction. What a server, the network or a library said is in the detail, for operators.
 
 use crate::failure::{Cause, Failure, Who};
 use std::fmt;
@@ -53,7 +53,7 @@ pub struct HttpError {
     /// What the guest reads, which starts with who failed. It holds nothing that depends on a
     /// secret, and is never redacted: a guest could find out from a redacted text which of its own words are secrets.
     pub message: String,
-    /// The cause, for people. It is redacted when it is printed, and no guest gets it.
+    /// The cause, for operators. It is redacted when it is printed, and no guest gets it.
     pub detail: String,
     /// True if any byte of the request may have reached the server.
     pub sent: bool,
@@ -108,19 +108,19 @@ impl HttpError {
         HttpError::failed(who, HttpErrorKind::Limit(name), message)
     }
 
-    /// Adds the cause, for people.
+    /// Adds the cause, for operators.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();
         self
     }
 
-    /// Returns message and cause, for people.
+    /// Returns message and cause, for operators.
     pub fn explained(&self) -> String {
         if self.detail.is_empty() { self.message.clone() } else { format!("{} ({})", self.message, self.detail) }
     }
 
-    /// Returns why the request failed, for people.
+    /// Returns why the request failed, for operators.
     pub fn cause(&self) -> Cause {
         Cause { login: self.login.clone(), text: self.detail.clone() }
     }

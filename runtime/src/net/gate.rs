@@ -1,7 +1,7 @@
 //! The gate: the only access of a guest to the network.
 //!
 //! Each request passes the same steps in the same order (see `net`). Nothing is
-//! sent before all checks have passed, and `screening` screens every response.
+//! sent before all checks have passed, and every response passes the steps of `response`.
 //!
 //! What the guest gets does not depend on secrets: the messages of errors have fixed words and the
 //! guest's own ones, and limits count what the guest wrote, not what replaced its seals.
@@ -10,6 +10,7 @@ pub(super) mod auth;
 pub mod blocks;
 mod bodies;
 mod checking;
+mod filters;
 mod judged_fields;
 mod message;
 mod refused_seal;
@@ -18,8 +19,9 @@ mod reuse;
 mod sending;
 mod trace;
 
-pub use crate::net::http_event::{HttpEvent, NOTHING_TO_SEND};
+pub use crate::net::http_event::{HttpEvent, HttpOutcome};
 pub use crate::net::http_record::{HttpCounts, Leak};
+pub use crate::net::login::KeptTokens;
 pub use message::{GuestBody, GuestBodyPart, GuestRequest, GuestResponse};
 
 use crate::failure::Cause;
@@ -32,18 +34,16 @@ use crate::net::exchange::Received;
 use crate::net::http_event::PendingEvent;
 use crate::net::http_record::{HttpRecord, Outcome};
 use crate::net::http_trace::Tracer;
-use crate::net::login::{self, KeptTokens, Sessions};
+use crate::net::login::Sessions;
 use crate::net::proxy::ProxyConfig;
 use crate::net::transport::Transport;
-use crate::token_store::{TokenStore, TokenStoreError};
 use crate::vault::Vault;
 use reqwest::Method;
 use sending::CheckedRequest;
-use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use wasm_cpi_checks::Check;
 use wasm_cpi_policy::destination::Destination;
 use wasm_cpi_policy::{Grant, Policy, Slot};
 
@@ -74,64 +74,75 @@ pub struct Gate {
     image: Option<Arc<Image>>,
     transport: Transport,
     sessions: Sessions,
+    trace: Option<Tracer>,
     record: HttpRecord,
     latch: Option<Arc<LeakLatch>>,
     creations: Creations,
     observer: Option<HttpObserver>,
 }
 
+/// What a gate is made of.
+pub struct GateParts {
+    pub policy: Arc<Policy>,
+    pub vault: Arc<Vault>,
+    pub limits: Limits,
+    pub allow_local: bool,
+    pub image: Option<Arc<Image>>,
+    /// The directory of the files that the policy names, which is that of the policy.
+    pub files: PathBuf,
+    /// The proxies for destinations that are not connected to directly.
+    pub proxy: Option<ProxyConfig>,
+    /// The files with tokens of earlier calls.
+    pub tokens: KeptTokens,
+    /// Traces every request that is sent, and its response.
+    pub trace: Option<Tracer>,
+    /// Remembers a leak for the calls after this one.
+    pub latch: Option<Arc<LeakLatch>>,
+    /// True if it must be recorded what the requests create, so that the call can be undone.
+    pub records_creations: bool,
+    /// Receives every request when it has ended.
+    pub observer: Option<HttpObserver>,
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+impl GateParts {
+    /// Returns the parts of a gate that may connect to this machine and has nothing else that is optional.
+    pub fn minimal(policy: Arc<Policy>, vault: Arc<Vault>, limits: Limits) -> GateParts {
+        GateParts {
+            policy,
+            vault,
+            limits,
+            allow_local: true,
+            image: None,
+            files: PathBuf::new(),
+            proxy: None,
+            tokens: KeptTokens::default(),
+            trace: None,
+            latch: None,
+            records_creations: false,
+            observer: None,
+        }
+    }
+}
+
 impl Gate {
     /// Creates a gate without opening anything: sockets, certificates and name servers wait
-    /// for the first request. `observer` receives every request when it has ended.
-    pub fn new(
-        policy: Arc<Policy>,
-        vault: Arc<Vault>,
-        limits: &Limits,
-        allow_local: bool,
-        image: Option<Arc<Image>>,
-        observer: Option<HttpObserver>,
-    ) -> Self {
-        let transport = Transport::new(Arc::clone(&policy), limits, allow_local);
-        let (sessions, record, creations) = (Sessions::default(), HttpRecord::default(), Creations::default());
-        let (limits, latch) = (limits.clone(), None);
-        Gate { policy, vault, limits, image, transport, sessions, record, latch, creations, observer }
-    }
-
-    /// Sets the directory of the files that the policy names, which is that of the policy.
-    #[must_use]
-    pub fn with_files_in(mut self, directory: &Path) -> Self {
-        self.transport.files = directory.to_owned();
-        self
-    }
-
-    /// Sets the proxies for destinations that are not connected to directly.
-    #[must_use]
-    pub fn with_proxy(mut self, proxy: Option<ProxyConfig>) -> Self {
-        self.transport.proxy = proxy;
-        self
-    }
-
-    /// Keeps tokens of logins in files of this store. `owner` says whose they are: the guest and its job.
-    /// Call it last, because a token depends on the proxy and on the policy's files. Tokens of earlier calls are
-    /// secrets from now on: a server may show them to a call that does not use their login.
-    pub fn keep_tokens(&mut self, store: &TokenStore, owner: &[&[u8]]) -> Result<(), TokenStoreError> {
-        let mut files = HashMap::new();
-        for login in self.policy.logins.values() {
-            // A login whose certificates cannot be read fails later, with its own error.
-            let Some(certificates) = self.transport.certificates(&login.tls) else { continue };
-            let proxy = self.transport.proxy.as_ref().map(ProxyConfig::identity).unwrap_or_default();
-            let values = login::token_depends_on(login);
-            let values = values.iter().chain(&certificates).chain(&proxy).map(|value| value.reveal().as_bytes());
-            let all: Vec<&[u8]> = owner.iter().copied().chain(values).collect();
-            let file = store.file(&all)?;
-            let kept = file.read().filter(|record| record.is_valid_at(jiff::Timestamp::now().as_second()));
-            if let Some(record) = kept {
-                Check::TokenKnown.perform(|| login::register_token(&self.vault, login, record.token));
-            }
-            files.insert(login.name.clone(), file);
+    /// for the first request.
+    pub fn new(parts: GateParts) -> Self {
+        let GateParts { policy, vault, limits, image, trace, latch, observer, .. } = parts;
+        Gate {
+            transport: Transport::new(Arc::clone(&policy), &limits, parts.allow_local, parts.files, parts.proxy),
+            sessions: Sessions::new(parts.tokens),
+            record: HttpRecord::default(),
+            creations: if parts.records_creations { Creations::recording() } else { Creations::default() },
+            policy,
+            vault,
+            limits,
+            image,
+            trace,
+            latch,
+            observer,
         }
-        self.sessions = Sessions::new(KeptTokens::new(files));
-        Ok(())
     }
 
     /// Returns true if the call may write the files of kept tokens.
@@ -139,47 +150,32 @@ impl Gate {
         self.sessions.keeps_tokens()
     }
 
-    /// Traces every request that is sent, and its response.
-    #[must_use]
-    pub fn with_trace(mut self, trace: Option<Tracer>) -> Self {
-        self.transport.trace = trace;
-        self
-    }
-
-    /// Sets what remembers a leak for the calls after this one.
-    #[must_use]
-    pub fn with_latch(mut self, latch: Option<Arc<LeakLatch>>) -> Self {
-        self.latch = latch;
-        self
-    }
-
-    /// Records what the requests create, so that the call can be undone.
-    #[must_use]
-    pub fn with_creations(mut self) -> Self {
-        self.creations = Creations::recording();
-        self
-    }
-
     /// Opens the files that requests may read, because no file can be opened after lock-down.
     /// Returns their number.
     pub fn open_files(&self) -> usize {
-        self.transport.open_files()
+        self.transport.tls.open_files(&self.policy)
     }
 
     #[cfg(test)]
     pub(super) fn with_resolver(mut self, resolver: crate::net::resolver::Resolver) -> Self {
-        self.transport.resolver = resolver;
+        self.transport.addresses.resolver = resolver;
         self
     }
 
-    /// Sends a guest's request, if all checks pass, and returns the screened response.
-    pub async fn send(&self, request: GuestRequest, deadline: Instant) -> Result<GuestResponse, HttpError> {
+    /// Sends a guest's request, if all checks pass, and returns the screened response. Sets `sent` once any byte may
+    /// have been sent, for a caller that abandons the request.
+    pub async fn send(
+        &self,
+        request: GuestRequest,
+        deadline: Instant,
+        sent: &AtomicBool,
+    ) -> Result<GuestResponse, HttpError> {
         let report = |event: &HttpEvent| self.report_event(event);
         let mut pending = PendingEvent::new(&report);
         let event = &mut pending.event;
-        let result = self.process(request, deadline, event).await;
+        let result = self.process(request, deadline, sent, event).await;
         event.conclude(result.as_ref().map(|response| response.status));
-        self.record.record_error(result.as_ref().err());
+        self.record.record_end(result.as_ref().err());
         #[cfg(feature = "mutation-testing")]
         let result = result.map_err(|error| crate::net::mutants::redact_for_guest(&self.vault, error));
         result
@@ -189,13 +185,13 @@ impl Gate {
     pub async fn session(&self, name: &str, deadline: Instant) -> Result<String, HttpError> {
         let shown = self.visible_session(name, deadline).await;
         let shown = shown.map_err(|error| HttpError { login: Some(name.into()), ..error });
-        self.record.record_error(shown.as_ref().err());
+        self.record.record_end(shown.as_ref().err());
         shown
     }
 
-    /// Records that this error is the one to explain if the guest fails.
-    pub fn record_error(&self, error: &HttpError) {
-        self.record.record_error(Some(error));
+    /// Keeps why the last request failed, or that it succeeded.
+    pub fn record_end(&self, result: Result<(), &HttpError>) {
+        self.record.record_end(result.err());
     }
 
     /// Returns the leak because of which the call has to end, if there was one.
@@ -203,7 +199,7 @@ impl Gate {
         self.record.leak()
     }
 
-    /// Returns why the last request failed, for people.
+    /// Returns why the last request failed, for operators.
     pub fn last_failure(&self) -> Cause {
         self.record.last_failure()
     }
@@ -213,7 +209,7 @@ impl Gate {
         self.record.changes()
     }
 
-    /// Returns the error responses of servers that the guest did not see, for people.
+    /// Returns the error responses of servers that the guest did not see, for operators.
     pub fn hidden_errors(&self) -> Vec<String> {
         self.record.hidden_errors()
     }
@@ -239,24 +235,32 @@ impl Gate {
         self.record.counts()
     }
 
+    /// Checks and sends a request, and returns the response as the guest may see it. Each fact is in the event as soon
+    /// as it is known, because the call may end while this waits.
     async fn process(
         &self,
         request: GuestRequest,
         deadline: Instant,
+        sent: &AtomicBool,
         event: &mut HttpEvent,
     ) -> Result<GuestResponse, HttpError> {
         let checked = self.check(request, deadline, event)?;
-        let received = self.send_and_record(&checked, event).await?;
-        self.finish(&checked, received, event)
+        let received = self.send_and_record(&checked, sent, event).await?;
+        self.complete_response(&checked, received, event)
     }
 
     /// Sends a request, and records whether it may have changed something and which secrets it delivered.
-    async fn send_and_record(&self, checked: &CheckedRequest, event: &mut HttpEvent) -> Result<Received, HttpError> {
-        let method = &checked.method;
+    async fn send_and_record(
+        &self,
+        checked: &CheckedRequest,
+        sent: &AtomicBool,
+        event: &mut HttpEvent,
+    ) -> Result<Received, HttpError> {
+        let CheckedRequest { method, destination, .. } = checked;
         // Recorded before it is sent, because the call may end before the response.
         let change =
-            (!checking::is_read(method)).then(|| self.record.record_change(format!("{method} {}", event.target)));
-        let received = self.send_with_token(checked, event).await;
+            (!checking::is_safe_method(method)).then(|| self.record.record_change(format!("{method} {destination}")));
+        let received = self.send_with_token(checked, sent, event).await;
         if let Some(number) = change {
             self.record.record_outcome(number, Outcome::of(&received));
         }
@@ -268,35 +272,6 @@ impl Gate {
             self.record.record_delivered(&checked.secrets.names);
         }
         received
-    }
-
-    /// Returns the screened response, and counts, traces and records it.
-    fn finish(
-        &self,
-        checked: &CheckedRequest,
-        received: Received,
-        event: &mut HttpEvent,
-    ) -> Result<GuestResponse, HttpError> {
-        let received_bytes = received.body.len() as u64;
-        let screened = self
-            .screen_response(checked, received, event)
-            .and_then(|response| self.bounded_response(response, received_bytes).map_err(HttpError::after_sending));
-        self.trace_response(&checked.grant, &screened);
-        if let Ok(response) = &screened {
-            self.creations.record(&checked.method, checked.destination.path(), response);
-        }
-        screened
-    }
-
-    /// Returns the screened response, of which nothing is counted yet.
-    fn screen_response(
-        &self,
-        checked: &CheckedRequest,
-        received: Received,
-        event: &mut HttpEvent,
-    ) -> Result<GuestResponse, HttpError> {
-        let layer = self.layer_of_response(&checked.grant, &checked.secrets.layers);
-        self.screen(checked.granted(), layer, received, event).map_err(HttpError::after_sending)
     }
 
     fn report_event(&self, event: &HttpEvent) {

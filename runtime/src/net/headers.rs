@@ -3,8 +3,9 @@
 //! Headers for framing and routing are invalid, because the host sets them. Headers that ask for a part, an encoded
 //! form or another charset of the response are always denied, because secrets are not found in it. If a grant sends
 //! secrets, the guest's own credentials in headers and query are denied, too. If the guest does not see everything of
-//! the origin's responses, so are headers that ask for a special form of them; and in both cases headers that compare
-//! values which the guest does not see. Names are normalized as the policy does it.
+//! the origin's responses, so are headers that ask for a special form of them. Headers that compare are denied for
+//! every origin, because every response may have values which the guest does not see. Names are normalized as the
+//! policy does it.
 
 use crate::failure::Who;
 use crate::limits::Limits;
@@ -19,7 +20,7 @@ use wasm_cpi_policy::place::{UnclearQuery, query_names};
 use wasm_cpi_policy::{DenialReason, METHODS, is_connection_header, normalize_header_name, normalize_parameter_name};
 
 /// Prefixes of headers that make a server treat the request as another one than was checked.
-const IMPOSTORS: [&str; 34] = [
+const IMPOSTORS: [&str; 43] = [
     "cf-connecting-ip",
     "client-ip",
     "destination",
@@ -28,13 +29,19 @@ const IMPOSTORS: [&str; 34] = [
     "http-method",
     "impersonate-",
     "method",
+    "on-behalf-of",
     "remote-user",
+    "run-as",
+    "script-name",
     "ssl-client-",
     "sudo",
     "true-client-ip",
+    "x-amzn-oidc-",
     "x-auth-request-",
+    "x-authenticated-",
     "x-client-ip",
     "x-cluster-client-ip",
+    "x-consumer-",
     "x-copy-from",
     "x-envoy-original-",
     "x-forwarded-",
@@ -42,7 +49,9 @@ const IMPOSTORS: [&str; 34] = [
     "x-http-",
     "x-impersonate-",
     "x-method",
+    "x-ms-client-principal",
     "x-ms-copy-source",
+    "x-on-behalf-of",
     "x-original-",
     "x-originating-ip",
     "x-oss-copy-source",
@@ -51,24 +60,68 @@ const IMPOSTORS: [&str; 34] = [
     "x-real-ip",
     "x-remote-",
     "x-rewrite-url",
+    "x-script-name",
     "x-ssl-client-",
     "x-trino-",
     "x-webauth-",
 ];
 
+/// Words in headers that let one user act as another one.
+const IMPOSTOR_WORDS: [&str; 3] = ["runas", "impersonate", "impersonation"];
+
 /// Headers with which a guest would send credentials of its own. Other names are not refused, because APIs have many
 /// headers whose names only resemble these.
-const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "x-auth-token"];
+const CREDENTIALS: [&str; 10] = [
+    "api-key",
+    "apikey",
+    "authorization",
+    "cookie",
+    "job-token",
+    "private-token",
+    "x-access-token",
+    "x-api-key",
+    "x-apikey",
+    "x-auth-token",
+];
+/// How names of headers with credentials end. `X-CSRF-Token` and `Idempotency-Token` are no credentials.
+const CREDENTIAL_ENDS: [&str; 12] = [
+    "-access-key",
+    "-access-token",
+    "-api-key",
+    "-api-token",
+    "-auth-key",
+    "-auth-token",
+    "-consul-token",
+    "-password",
+    "-secret",
+    "-security-token",
+    "-service-token",
+    "-vault-token",
+];
 /// Signatures and keys of object stores and the like.
 const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 /// Headers that make the server respond in a form that cannot be searched, beside those for ranges.
 const UNSEARCHABLE: [&str; 2] = ["accept-encoding", "a-im"];
 
 /// Parameters of the query with which a guest would send credentials of its own.
-const QUERY_CREDENTIALS: [&str; 8] =
-    ["access-token", "api-key", "apikey", "auth-token", "sig", "signature", "token", "x-auth-token"];
+const QUERY_CREDENTIALS: [&str; 13] = [
+    "access-key",
+    "access-token",
+    "api-key",
+    "api-token",
+    "apikey",
+    "auth-token",
+    "jsessionid",
+    "private-token",
+    "sig",
+    "signature",
+    "token",
+    "x-api-key",
+    "x-auth-token",
+];
 /// Parameters of the query that change the method or the user of a request, beside `_method`.
-const QUERY_OVERRIDES: [&str; 2] = ["method", "sudo"];
+const QUERY_OVERRIDES: [&str; 7] =
+    ["http-method", "method", "run-as", "runas", "sudo", "x-http-method", "x-method-override"];
 
 /// The rules of a grant for the headers of one request.
 pub(super) struct HeaderRules<'a> {
@@ -130,15 +183,18 @@ pub(super) fn check_encoding(headers: &[(String, String)], body: &[u8]) -> Resul
 pub(super) fn check_credentials(
     headers: &[(String, String)],
     query: Option<&str>,
+    path: &str,
     body: &[u8],
     rules: &HeaderRules<'_>,
     vault: &Vault,
 ) -> Result<(), HttpError> {
     let beside_secrets = query.filter(|_| rules.exposure.sends_secrets).unwrap_or_default();
-    let parameters = query_names(beside_secrets).map(|names| names.iter().map(|name| normalized(name)).collect());
+    let in_path = path_names(if rules.exposure.sends_secrets { path } else { "" });
+    let parameters = query_names(beside_secrets)
+        .map(|names| names.iter().chain(&in_path).map(|name| normalized(name)).collect::<Vec<String>>());
     let overrides = query.is_some_and(method_override::in_query)
         || method_override::in_body(headers, body)
-        || parameters.as_ref().is_ok_and(|names: &Vec<String>| names.iter().any(|name| changes_request(name)));
+        || parameters.as_ref().is_ok_and(|names| names.iter().any(|name| changes_request(name)));
     Check::MethodParameter.ensure(!overrides, || {
         denied("the parameter `_method`, or one like it, could change what the policy judged; leave it out")
     })?;
@@ -168,7 +224,9 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
             denied(format_args!("the header `{name}` is a slot and must hold a seal, but it holds none; {remedy}"))
         });
     }
-    Check::HeaderOverride.ensure(!IMPOSTORS.iter().any(|prefix| name.starts_with(prefix)), || {
+    let poses = IMPOSTORS.iter().any(|prefix| name.starts_with(prefix))
+        || IMPOSTOR_WORDS.iter().any(|word| has_word(name, word));
+    Check::HeaderOverride.ensure(!poses, || {
         denied(format_args!("the header `{name}` could change what the policy judged; leave it out"))
     })?;
     Check::HeaderAuthorization.ensure(name != "authorization", || {
@@ -179,7 +237,9 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
         let what = "is refused where a grant sends secrets";
         denied(format_args!("the header `{name}` {what}, as the grant `{grant}` does; leave it out"))
     };
-    let credential = CREDENTIALS.contains(&name) || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let credential = CREDENTIALS.contains(&name)
+        || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || CREDENTIAL_ENDS.iter().any(|end| name.ends_with(end));
     Check::HeaderCredentials.ensure(!(exposure.sends_secrets && credential), beside_secrets)?;
     Check::HeaderCharset.ensure(!chooses_charset(name, value), || {
         let what = "asks for a charset, and the host reads responses in UTF-8";
@@ -192,16 +252,16 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
         let what = "asks for a part or an encoded form of the response, in which secrets cannot be found";
         denied(format_args!("the header `{name}` {what}; leave it out"))
     })?;
-    Check::HeaderAccept.ensure(!(exposure.hides_places && name == "accept" && !is_plain_accept(value)), || {
+    Check::HeaderAccept.ensure(!(exposure.hides_values && name == "accept" && !is_plain_accept(value)), || {
         let what =
             "asks a cleaned origin for another form than plain JSON or XML, in which hidden places could be elsewhere";
         denied(format_args!("the header `{name}` {what}; ask for `application/json`"))
     })?;
     // `*` asks whether the resource exists, and compares nothing.
     let compares = has_word(name, "if") && value.trim() != "*";
-    Check::HeaderConditional.ensure(!(exposure.is_guarded() && compares), || {
-        let what = "compares values that the guest must not see";
-        denied(format_args!("the header `{name}` {what}, and the request is guarded (grant `{grant}`); leave it out"))
+    Check::HeaderConditional.ensure(!compares, || {
+        let what = "could compare values that the guest must not see";
+        denied(format_args!("the header `{name}` {what} (grant `{grant}`); leave it out"))
     })
 }
 
@@ -231,6 +291,15 @@ fn is_plain_accept(value: &str) -> bool {
 
 fn has_word(name: &str, word: &str) -> bool {
     name.split('-').any(|part| part == word)
+}
+
+/// Returns the names of the parameters that servers find in a path, after a `;`.
+pub(super) fn path_names(path: &str) -> Vec<String> {
+    let path = path.to_ascii_lowercase().replace("%3b", ";");
+    let parameters = path.split('/').flat_map(|segment| segment.split(';').skip(1));
+    parameters
+        .flat_map(|pair| url::form_urlencoded::parse(pair.as_bytes()).map(|(name, _)| name.into_owned()))
+        .collect()
 }
 
 /// Returns the name of a query parameter in the form in which it is compared: as that of a header.

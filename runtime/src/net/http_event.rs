@@ -1,9 +1,10 @@
-//! The record of one request for logs, audit and `call`. It holds no query, header
+//! The event of one request, for logs, audit and `call`. It holds no query, header
 //! or secret, and no body except error responses that the guest did not see, redacted.
 //!
 //! Each fact is recorded as soon as it is known, so that a request which is
-//! cancelled is reported as well.
+//! cancelled is reported as well. Nothing reads an event to make a decision.
 
+use crate::net::addresses::JudgedAddresses;
 use crate::net::error::{HttpError, HttpErrorKind};
 use std::fmt;
 use std::net::IpAddr;
@@ -24,12 +25,12 @@ pub struct HttpEvent {
     pub address: Option<IpAddr>,
     /// An address that the name also resolved to, and that the request may not reach.
     pub refused_address: Option<IpAddr>,
-    pub outcome: Result<u16, HttpErrorKind>,
+    pub outcome: HttpOutcome,
     /// The check that refused the request or its response, if one did.
     pub check: Option<Check>,
     /// True if any byte of the request may have reached the server.
     pub sent: bool,
-    /// Why the request failed, for operators only: what the server, the network or a library said.
+    /// The cause of a failure, for operators only: what the server, the network or a library said.
     /// Whoever prints it redacts it. Empty if the outcome says everything.
     pub detail: String,
     /// The redacted error response that the guest did not see. Empty if it saw the response.
@@ -50,12 +51,22 @@ pub struct HttpEvent {
 }
 
 impl HttpEvent {
+    /// Records what was decided about the addresses. Returns those that may be connected to.
+    pub(super) fn record_addresses(&mut self, judged: JudgedAddresses) -> Result<Vec<IpAddr>, HttpError> {
+        let JudgedAddresses { address, denied, allowed } = judged;
+        (self.address, self.refused_address) = (address, denied);
+        allowed
+    }
+
     /// Sets the outcome of the request: the status of its response, or why there is none.
     pub(super) fn conclude(&mut self, result: Result<u16, &HttpError>) {
-        self.outcome = result.map_err(|error| error.kind);
         match result {
-            Ok(_) => self.sent = true,
+            Ok(status) => {
+                self.outcome = HttpOutcome::Status(status);
+                self.sent = true;
+            }
             Err(error) => {
+                self.outcome = HttpOutcome::Failed(error.kind);
                 self.check = error.check;
                 self.sent = error.sent;
                 self.detail.clone_from(&error.detail);
@@ -65,8 +76,16 @@ impl HttpEvent {
     }
 }
 
-/// The status of an upload that succeeded without a request, because all blocks were left out.
-pub const NOTHING_TO_SEND: u16 = 0;
+/// The outcome of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpOutcome {
+    /// The status of the response, of an upload in blocks that of the last block.
+    Status(u16),
+    /// An upload succeeded without a request, because all blocks were left out.
+    NothingToSend,
+    /// There is no response, or the guest does not get it.
+    Failed(HttpErrorKind),
+}
 
 /// The numbers of an upload in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +93,7 @@ pub struct BlockCounts {
     pub sent: u64,
     /// Blocks of zeros that were left out.
     pub skipped: u64,
-    /// How often a block was sent again.
+    /// Attempts to send a block after its first one.
     pub repeated: u64,
 }
 
@@ -82,9 +101,9 @@ impl fmt::Display for HttpEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ", self.method, self.target)?;
         match &self.outcome {
-            Ok(NOTHING_TO_SEND) => f.write_str("nothing to send")?,
-            Ok(status) => write!(f, "{status}")?,
-            Err(kind) => write!(f, "{kind}")?,
+            HttpOutcome::NothingToSend => f.write_str("nothing to send")?,
+            HttpOutcome::Status(status) => write!(f, "{status}")?,
+            HttpOutcome::Failed(kind) => write!(f, "{kind}")?,
         }
         if let Some(check) = self.check {
             write!(f, " [{check}]")?;
@@ -129,7 +148,7 @@ impl HttpEvent {
             login: None,
             address: None,
             refused_address: None,
-            outcome: Err(HttpErrorKind::Cancelled),
+            outcome: HttpOutcome::Failed(HttpErrorKind::Cancelled),
             check: None,
             sent: false,
             detail: String::new(),

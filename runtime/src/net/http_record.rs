@@ -26,7 +26,7 @@ pub struct HttpCounts {
 
 /// The record of the HTTP requests of a call.
 #[derive(Clone, Default)]
-pub(super) struct HttpRecord(Arc<Mutex<State>>);
+pub(super) struct HttpRecord(Arc<Mutex<RecordState>>);
 
 /// Bytes of a body that count against `http_total_mib`. They count no longer if the request is not sent.
 pub(super) struct Reservation {
@@ -56,7 +56,7 @@ impl Drop for Reservation {
 }
 
 #[derive(Default)]
-struct State {
+struct RecordState {
     counts: HttpCounts,
     /// Bytes of bodies that count against `http_total_mib`.
     total: u64,
@@ -70,11 +70,11 @@ struct State {
     /// Error responses that the guest did not see, redacted.
     hidden: Vec<String>,
     leak: Option<Leak>,
-    /// Why the last request failed, for people.
+    /// The cause of the last failure, for operators.
     last_failure: Cause,
 }
 
-impl State {
+impl RecordState {
     /// Returns how many bytes of bodies the call may still send and receive.
     fn bytes_left(&self, limits: &Limits) -> u64 {
         limits.http_total_mib.saturating_mul(1024 * 1024).saturating_sub(self.total)
@@ -88,7 +88,7 @@ pub struct Leak {
     pub secret: String,
     /// What held it, for example `the response to GET https://…`.
     pub place: String,
-    /// How many responses of this call held a credential.
+    /// The number of responses of this call that held a credential.
     pub count: u32,
 }
 
@@ -211,9 +211,9 @@ impl HttpRecord {
     }
 
     /// Records the secrets of a request that was handled, or may have been.
-    pub(super) fn record_delivered(&self, filled: &[String]) {
+    pub(super) fn record_delivered(&self, secret_names: &[String]) {
         let mut state = self.lock();
-        for name in filled {
+        for name in secret_names {
             if !state.delivered.contains(name) {
                 state.delivered.push(name.clone());
             }
@@ -247,9 +247,9 @@ impl HttpRecord {
         self.lock().leak.clone()
     }
 
-    /// Records how a request ended: keeps the cause of a failure until the next request, because the guest's
-    /// message does not tell it, and the hint until another request is denied.
-    pub(super) fn record_error(&self, error: Option<&HttpError>) {
+    /// Keeps why the last request failed, or that it succeeded, because the guest's message does not tell the cause.
+    /// Keeps the hint until another request is denied.
+    pub(super) fn record_end(&self, error: Option<&HttpError>) {
         let mut state = self.lock();
         state.last_failure = error.map(HttpError::cause).unwrap_or_default();
         if let Some(hint) = error.and_then(|error| error.hint.clone()) {
@@ -282,7 +282,7 @@ impl HttpRecord {
         self.lock().delivered.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RecordState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -33,7 +33,7 @@ impl HttpTrace {
 }
 
 /// The size of the trace of a call, in bytes. Each line counts with `LINE_START` more bytes.
-const TOTAL: usize = 256 * 1024;
+const MAX_TRACE_BYTES: usize = 256 * 1024;
 const LINE_START: usize = 64;
 const BODY_MAX: usize = 4 * 1024;
 const URL_MAX: usize = 1024;
@@ -72,7 +72,7 @@ pub(super) type Headers<'a> = Vec<(&'a str, &'a str)>;
 
 impl Tracer {
     pub fn new(what: HttpTrace, log: Arc<Log>, vault: Arc<Vault>) -> Tracer {
-        let left = Mutex::new(Left { bytes: TOTAL, exhausted: false });
+        let left = Mutex::new(Left { bytes: MAX_TRACE_BYTES, exhausted: false });
         Tracer { log, vault, bodies: what == HttpTrace::Bodies, left }
     }
 
@@ -144,7 +144,7 @@ impl Tracer {
                 None => left.exhausted = Check::TraceBounds.choose(true, false),
             }
             if left.exhausted {
-                let said = format!("the trace of this call ends here: it reached {} KiB", TOTAL / 1024);
+                let said = format!("the trace of this call ends here: it reached {} KiB", MAX_TRACE_BYTES / 1024);
                 return self.log.trace("http_trace", &said);
             }
         }

@@ -26,6 +26,13 @@ pub fn redact_for_guest(vault: &Vault, error: HttpError) -> HttpError {
     if Check::GuestText.is_off() { HttpError { message: vault.redact(&error.message), ..error } } else { error }
 }
 
+/// Returns how many bytes of a body still count against the limit: without the check, also those by which the secrets
+/// in it are longer than their seals.
+pub fn with_secrets(still_to_count: u64, guest_bytes: u64, length: u64) -> u64 {
+    let secret_bytes = if Check::CountedBytes.is_off() { length.saturating_sub(guest_bytes) } else { 0 };
+    still_to_count + secret_bytes
+}
+
 /// Returns the authorities that `SSL_CERT_FILE` names.
 #[expect(clippy::disallowed_methods, reason = "only mutation tests read it")]
 pub fn environment_ca() -> Option<&'static str> {

@@ -124,16 +124,16 @@ impl ProxyConfig {
         self.http.iter().chain(&self.https)
     }
 
-    /// Returns everything that distinguishes these proxies from others, with their credentials.
-    pub(super) fn identity(&self) -> Vec<Secret> {
+    /// Returns what a kept token depends on: the proxies with their credentials.
+    pub(super) fn token_key_parts(&self) -> Vec<Secret> {
         let text =
             |proxy: &Proxy| Secret::new(format!("{proxy} {}", proxy.authorization.as_ref().map_or("", Secret::reveal)));
         self.all().map(text).collect()
     }
 
-    /// Returns the proxy for a destination with these addresses; `None` if the connection is
-    /// direct. If there is a proxy, removes loopback addresses from `addresses`.
-    pub fn proxy_for(&self, destination: &Destination, addresses: &mut Vec<IpAddr>) -> Option<&Proxy> {
+    /// Returns the proxy for a destination with these addresses, and those of them that it is asked for; `None` if the
+    /// connection is direct.
+    pub fn proxy_for(&self, destination: &Destination, addresses: &[IpAddr]) -> Option<(&Proxy, Vec<IpAddr>)> {
         let proxy = match destination.scheme() {
             Scheme::Http => self.http.as_ref()?,
             Scheme::Https => self.https.as_ref()?,
@@ -144,8 +144,7 @@ impl ProxyConfig {
         if addresses.iter().all(here) || self.no_proxy.iter().any(named) {
             return None;
         }
-        addresses.retain(|address| !here(address));
-        Some(proxy)
+        Some((proxy, addresses.iter().copied().filter(|address| !here(address)).collect()))
     }
 
     /// Returns the ports of all proxies.
@@ -230,11 +229,10 @@ mod tests {
             ("https://a.test/", &["127.0.0.1", "10.0.0.1", "::ffff:127.0.0.1"], Some(&["10.0.0.1"])),
         ] {
             let destination = Destination::parse(url, 1000).unwrap();
-            let mut left: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-            let proxied = config.proxy_for(&destination, &mut left).is_some();
-            let left: Vec<String> = left.iter().map(IpAddr::to_string).collect();
-            assert_eq!(proxied, asked.is_some(), "{url} {addresses:?}");
-            assert!(left.iter().eq(asked.unwrap_or(addresses)), "{url} {left:?}");
+            let all: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+            let proxied = config.proxy_for(&destination, &all).map(|(_, addresses)| addresses);
+            let proxied = proxied.map(|left| left.iter().map(IpAddr::to_string).collect::<Vec<_>>());
+            assert_eq!(proxied.as_deref().map(|left| left.join(" ")), asked.map(|asked| asked.join(" ")), "{url}");
         }
     }
 }

@@ -134,7 +134,7 @@ impl Resolver {
             names.extend(servers.search.iter().map(|suffix| format!("{host}.{suffix}")));
         }
         let rounds = if servers.addresses.len() == 1 { 3 } else { 2 };
-        let patience = budget / (rounds * servers.addresses.len() as u32);
+        let timeout = budget / (rounds * servers.addresses.len() as u32);
         let mut error = LookupError { definite: true, why: String::new() };
         for name in names {
             let name = parse_absolute_name(&name).map_err(|why| LookupError { definite: true, why })?;
@@ -142,7 +142,7 @@ impl Resolver {
             let tries = servers.addresses.iter().cycle().take(servers.addresses.len() * rounds as usize);
             for address in tries {
                 let server = SocketAddr::new(*address, self.port);
-                match query_server(server, servers.tcp_only, &name, patience).await {
+                match query_server(server, servers.tcp_only, &name, timeout).await {
                     Ok(found) => return Ok(found),
                     Err(QueryError::NoAddress) => {
                         error.why = format!("the name server {address} reports that the name has no address");
@@ -164,14 +164,14 @@ async fn query_server(
     server: SocketAddr,
     tcp_only: bool,
     name: &Name<Vec<u8>>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Vec<IpAddr>, QueryError> {
     let transport = if tcp_only { Transport::Tcp } else { Transport::UdpTcp };
     let stub = StubResolver::from_conf(ResolvConf {
         servers: vec![ServerConf::new(server, transport)],
-        options: ResolvOptions { timeout: patience, ..ResolvOptions::default() },
+        options: ResolvOptions { timeout, ..ResolvOptions::default() },
     });
-    let both = select(query(&stub, name, Rtype::A, patience), query(&stub, name, Rtype::AAAA, patience));
+    let both = select(query(&stub, name, Rtype::A, timeout), query(&stub, name, Rtype::AAAA, timeout));
     let (first, second) = both.await.into_inner();
     match first {
         Ok(mut found) => {
@@ -193,10 +193,10 @@ fn query<'a>(
     stub: &'a StubResolver,
     name: &'a Name<Vec<u8>>,
     kind: Rtype,
-    patience: Duration,
+    timeout: Duration,
 ) -> BoxFuture<'a, Result<Vec<IpAddr>, QueryError>> {
     async move {
-        let answer = match tokio::time::timeout(patience, stub.query((name, kind))).await {
+        let answer = match tokio::time::timeout(timeout, stub.query((name, kind))).await {
             Ok(Ok(answer)) => answer.into_message(),
             Ok(Err(error)) => return Err(QueryError::Failed(error.to_string())),
             Err(_) => return Err(QueryError::Failed("no answer".into())),

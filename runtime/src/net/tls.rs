@@ -1,16 +1,19 @@
 //! The TLS configuration of a grant: trusted authorities, client certificate and
-//! pinned keys.
+//! pinned keys. `pem` reads the files.
 //!
 //! The versions (TLS 1.2 and 1.3) and the crypto provider are fixed here. Files and
 //! variables of the environment change nothing, and verification cannot be
 //! disabled. A grant with a CA trusts that CA only.
 
+mod pem;
 mod pins;
+
+pub use pem::{is_pem, pem_or_file, read_key, read_pem};
+pub(super) use pem::{key_in, pem_in};
 
 #[cfg(feature = "mutation-testing")]
 use crate::net::mutants;
-use crate::net::preopened::PreopenedFile;
-use crate::trust::{self, FileError};
+use crate::trust::FileError;
 use pins::Pinned;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
@@ -19,7 +22,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use wasm_cpi_checks::{Check, with_code};
 use wasm_cpi_policy::destination::Scheme;
@@ -125,7 +128,7 @@ pub fn client_config(settings: &TlsSettings<'_>) -> Result<ClientConfig, TlsErro
     let mut config = match &settings.client {
         None => builder.with_no_client_auth(),
         Some(client) => {
-            let (chain, key) = identity(client, &provider)?;
+            let (chain, key) = client_key_and_chain(client, &provider)?;
             builder.with_client_auth_cert(chain, key).map_err(TlsError::Client)?
         }
     };
@@ -146,52 +149,6 @@ pub fn for_scheme(scheme: Scheme, settings: &TlsSettings<'_>) -> Result<ClientCo
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
-/// Returns true if a text holds a block in PEM, and is not the path of a file.
-pub fn is_pem(text: &str) -> bool {
-    text.contains("-----BEGIN ")
-}
-
-/// Returns the PEM text of a setting, which is the text itself or the path of a file.
-pub fn pem_or_file(setting: &str) -> Result<String, TlsError> {
-    if is_pem(setting) { Ok(setting.to_owned()) } else { read_pem(Path::new(setting)) }
-}
-
-/// Returns the text of a PEM file. Rejects a file that other users can write.
-pub fn read_pem(path: &Path) -> Result<String, TlsError> {
-    pem_in(&PreopenedFile::new(path))
-}
-
-/// Returns the text of a private key file. Rejects a file that other users can write, or that all
-/// users can read.
-pub fn read_key(path: &Path) -> Result<String, TlsError> {
-    key_in(&PreopenedFile::new(path))
-}
-
-pub(super) fn pem_in(file: &PreopenedFile) -> Result<String, TlsError> {
-    trusted_pem(file).map(|(text, _)| text)
-}
-
-pub(super) fn key_in(file: &PreopenedFile) -> Result<String, TlsError> {
-    let (text, mode) = trusted_pem(file)?;
-    if Check::KeyFile.refuses(mode & 0o004 != 0) {
-        return Err(TlsError::KeyReadableByAll(file.path().to_owned()));
-    }
-    Ok(text)
-}
-
-/// Returns the text and the mode of the file.
-fn trusted_pem(file: &PreopenedFile) -> Result<(String, u32), TlsError> {
-    const MAX: usize = 1024 * 1024;
-    let path = || file.path().to_owned();
-    let unreadable = |source| TlsError::Unreadable { path: path(), source };
-    let untrusted = |source| TlsError::Untrusted { path: path(), source };
-    let mode = file.inspect(trust::check_file).map_err(unreadable)?.map_err(untrusted)?;
-    match file.read(MAX).map(String::from_utf8).map_err(unreadable)? {
-        Ok(text) if is_pem(&text) => Ok((text, mode)),
-        _ => Err(TlsError::NoPem(path())),
-    }
-}
-
 fn roots(ca: Option<TrustedCa<'_>>) -> Result<RootCertStore, TlsError> {
     #[cfg(feature = "mutation-testing")]
     let ca = ca.or_else(|| Some(TrustedCa { setting: "SSL_CERT_FILE", pem: mutants::environment_ca()? }));
@@ -205,7 +162,7 @@ fn roots(ca: Option<TrustedCa<'_>>) -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-fn identity(
+fn client_key_and_chain(
     client: &ClientIdentity<'_>,
     provider: &CryptoProvider,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {

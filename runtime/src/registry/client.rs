@@ -23,7 +23,7 @@ const LIMIT: &str = "registry_kib";
 /// The deepest nesting of settings. Anyone with the registry's password can store any JSON.
 const MAX_DEPTH: usize = 64;
 
-/// How many times longer settings can be as JSON within JSON: a registry may write any byte of them
+/// The factor by which settings can be longer as JSON within JSON: a registry may write any byte of them
 /// as `\u003c`.
 const LONGEST_ESCAPE: u64 = 6;
 

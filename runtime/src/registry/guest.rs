@@ -18,7 +18,7 @@ pub struct GuestRegistryError {
     pub kind: GuestRegistryErrorKind,
     /// The message for the guest: fixed words, and what the guest itself sent.
     pub message: String,
-    /// What the registry said, for people; empty if the message says everything.
+    /// What the registry said, for operators; empty if the message says everything.
     pub detail: String,
     /// The check that refused, if it is a named one. The guest does not see it.
     pub check: Option<Check>,

@@ -79,7 +79,7 @@ impl SessionError {
         }
     }
 
-    /// Returns what only people get; empty if the guest gets everything.
+    /// Returns what only operators get; empty if the guest gets everything.
     pub fn detail(&self) -> String {
         match self {
             SessionError::Failed(failure) => failure.to_string(),

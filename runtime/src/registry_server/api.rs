@@ -16,7 +16,7 @@ use std::time::Duration;
 use wasm_cpi_policy::strict_json;
 
 const MAX_DEPTH: usize = 64;
-/// How many bytes of a body that is too large are read.
+/// The bytes of a body that is too large that are read.
 const MAX_DROPPED: usize = 4 << 20;
 
 /// The API on one store.

@@ -6,6 +6,7 @@
 //! `create_vm` would leave a VM behind.
 
 use crate::failure::{Failure, Who};
+use crate::leak_message;
 use crate::limits::{Limits, NamedLimit};
 use crate::net::gate::Leak;
 use crate::rpc::method::Method;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use wasm_cpi_checks::{Check, RefusedBy};
 
-/// Why a call ends early.
+/// The reason why a call ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
     Limit(NamedLimit),
@@ -41,8 +42,7 @@ impl EndReason {
 
 /// Returns the failure of a call in which a response held a credential.
 fn leak_failure(leak: &Leak) -> Failure {
-    let what = format!("{} held the credential `{}` and was withheld", leak.place, leak.secret);
-    Failure::new(Who::Policy, format!("{what}, so the call was ended")).refused_by(Check::Tripwire)
+    Failure::new(Who::Policy, leak_message::ended_call(&leak.place, &leak.secret)).refused_by(Check::Tripwire)
 }
 
 /// The text that a guest gets when its call ends early. It is the same for every reason, because some

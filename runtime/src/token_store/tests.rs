@@ -1,7 +1,12 @@
+use super::file::MAX_RECORD;
+use super::key::{KEY_BYTES, KEY_FILE};
 use super::*;
 use proptest::prelude::*;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::File;
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::time::Duration;
+use wasm_cpi_policy::secret::Secret;
 
 const NOW: i64 = 1_800_000_000;
 
@@ -12,7 +17,8 @@ fn cache() -> tempfile::TempDir {
 }
 
 fn record(token: &str) -> TokenRecord {
-    TokenRecord { token: Secret::new(token), shown: "{}".into(), made: NOW, expires: NOW + 7200, refused: None }
+    let (token, shown, expires) = (Secret::new(token), "{}".into(), NOW + 7200);
+    TokenRecord { token, shown, made: NOW, expires, last_rejection: None, earlier: Vec::new() }
 }
 
 fn file(dir: &Path, login: &str) -> TokenFile {
@@ -21,6 +27,23 @@ fn file(dir: &Path, login: &str) -> TokenFile {
 
 fn path_of(dir: &Path, file: &TokenFile) -> PathBuf {
     dir.join(&file.name)
+}
+
+#[test]
+fn a_replaced_token_is_remembered_until_it_expires() {
+    let tokens = |record: &TokenRecord, now| -> Vec<String> {
+        record.valid_tokens(now).iter().map(|one| one.token.reveal().to_owned()).collect()
+    };
+    let dir = cache();
+    let kept = file(dir.path(), "one");
+    let second = TokenRecord { expires: NOW + 9000, ..record("second") }.after(Some(&record("first")), NOW);
+    kept.write(&TokenRecord::without_token(NOW).after(Some(&second), NOW)).unwrap();
+    let read = kept.read().unwrap();
+    assert!(read.token.reveal().is_empty());
+    assert_eq!(tokens(&read, NOW), ["second", "first"]);
+    assert_eq!(tokens(&read, NOW + 8000), ["second"]);
+    let many = (0..20).fold(record("0"), |last, number| record(&format!("t{number}")).after(Some(&last), NOW));
+    assert_eq!((tokens(&many, NOW).len(), tokens(&many, NOW)[1].as_str()), (9, "t18"));
 }
 
 #[test]
@@ -40,7 +63,7 @@ fn a_kept_token_is_read_by_calls_with_the_same_values_only() {
     one.write(&record(&format!("{}secret", "t".repeat(500)))).unwrap();
     one.write(&TokenRecord::without_token(NOW)).unwrap();
     let removed = file(dir.path(), "one").read().unwrap();
-    assert_eq!((removed.token.reveal(), removed.refused, removed.usable_for(NOW)), ("", Some(NOW), None));
+    assert_eq!((removed.token.reveal(), removed.last_rejection, removed.usable_for(NOW)), ("", Some(NOW), None));
     let bytes = std::fs::read(path_of(dir.path(), &one)).unwrap();
     assert!(!bytes.windows(6).any(|part| part == b"secret" || part == b"tttttt"));
 }

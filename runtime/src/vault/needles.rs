@@ -177,12 +177,11 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
         // `-----BEGIN …-----` occurs in every PEM file.
         let lines = text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && !line.starts_with("-----"));
         lines.for_each(|line| drop(plain_and_base64(owner, line.as_bytes(), &mut needles)));
-        // The last line of a key is shorter. It is redacted only: a guest could guess it.
-        if text.starts_with("-----") {
-            let short = text.lines().map(str::trim).filter(|line| (MIN_REDACTED..MIN_LINE).contains(&line.len()));
-            let short = short.filter(|line| !line.starts_with("-----"));
-            needles.extend(short.map(|line| Needle::new(owner, Form::Half, &shared(line), 0)));
-        }
+        // Shorter lines are redacted only: a guest could guess them.
+        let short = text.lines().map(str::trim).filter(|line| (MIN_REDACTED..MIN_LINE).contains(&line.len()));
+        let short = short.filter(|line| !line.starts_with("-----"));
+        needles.extend(short.map(|line| Needle::new(owner, Form::Half, &shared(line), 0)));
+        add_other_lines(owner, text, &mut needles);
     }
     // A server that quotes a part of a request cuts it anywhere, so one half of a long secret is redacted alone.
     if text.len() >= 2 * MIN_TRIPWIRE && text.is_ascii() && !text.contains('\n') {
@@ -194,6 +193,23 @@ pub(super) fn of_secret(owner: usize, secret: &Secret) -> Vec<Needle> {
         needles.push(Needle::new(owner, Form::OtherCase, &shared(text), 0));
     }
     needles
+}
+
+/// Adds the forms of a secret of several lines in which its lines end in another way, or are indented.
+fn add_other_lines(owner: usize, text: &str, needles: &mut Vec<Needle>) {
+    let lines: Vec<&str> = text.lines().collect();
+    // The view without line ends has no white space around them, either.
+    let joined = Zeroizing::new(lines.iter().map(|line| line.trim()).collect::<String>());
+    let form = if joined.len() < MIN_TRIPWIRE { Form::Half } else { Form::Wrapped };
+    if joined.len() >= MIN_REDACTED {
+        needles.push(Needle::new(owner, form, &shared(joined.as_bytes()), 0));
+    }
+    for end in ["\n", "\r\n"] {
+        let other = Zeroizing::new(lines.join(end));
+        if other.as_str() != text && other.len() >= MIN_REDACTED {
+            encodings(owner, other.as_bytes(), needles);
+        }
+    }
 }
 
 /// Returns a character as JSON in ASCII writes it.

@@ -1,4 +1,4 @@
-//! Removes secrets and seals from texts for people: logs, the audit log, the explanation of an error.
+//! Removes secrets and seals from texts for operators: logs, the audit log, the explanation of an error.
 
 use super::{LOOKAHEAD, SecretKind, Vault, needles, views};
 use crate::vault::scanner::Searched;
@@ -7,14 +7,14 @@ use wasm_cpi_checks::Check;
 
 impl Vault {
     /// Returns the text with `<redacted>` instead of secrets and `<sealed:name>` instead of
-    /// seals, in any encoding. Does not escape anything else. The text is for people only: a
+    /// seals, in any encoding. Does not escape anything else. The text is for operators only: a
     /// guest could find out from it which of its own words are secrets.
     #[cfg(any(test, feature = "fuzzing", feature = "mutation-testing"))]
     pub fn redact(&self, text: &str) -> String {
         self.redact_start(text, usize::MAX).0
     }
 
-    /// Does the same as `redact` for the first `most` bytes of a text. If a secret begins before
+    /// Redacts the first `most` bytes of a text. If a secret begins before
     /// the cut and could end after it, the text is cut before the secret: the part before the cut
     /// alone would not be recognised. Returns the redacted start, and how many bytes are left out.
     /// Nothing is returned of a text whose search was stopped.
@@ -22,12 +22,12 @@ impl Vault {
         self.redact_kinds(text, most, &|_| true)
     }
 
-    /// Does the same as `redact` for the audit log: values that a server chose stay.
+    /// Redacts a text for the audit log: values that a server chose stay.
     pub fn redact_audit(&self, text: &str) -> String {
         self.redact_audit_start(text, usize::MAX).0
     }
 
-    /// Does the same as `redact_start` for the audit log.
+    /// Redacts the start of a text for the audit log: values that a server chose stay.
     pub fn redact_audit_start(&self, text: &str, most: usize) -> (String, usize) {
         self.redact_kinds(text, most, &|kind| {
             Check::AuditTarget.accepts(!matches!(kind, SecretKind::FromServer | SecretKind::Token))
@@ -40,7 +40,7 @@ impl Vault {
         let most = text.floor_char_boundary(most);
         let (mut cut, is_cut) = (most, Check::RedactCut.choose(most < text.len(), false));
         let read = &text[..text.floor_char_boundary(most.saturating_add(LOOKAHEAD))];
-        let patience = self.patience();
+        let deadline = self.search_deadline();
         let searched: Searched<()> = views::visit_all(read.as_bytes(), views::Track::Yes, &mut |view, _| {
             if is_cut {
                 let before = view.length_before(most);
@@ -50,7 +50,7 @@ impl Vault {
                     cut = cut.min(view.origin(before - unfinished..before).start);
                 }
             }
-            secrets.scanner.scan(&view.bytes, &patience, &mut |needle, span| {
+            secrets.scanner.scan(&view.bytes, &deadline, &mut |needle, span| {
                 if redacts(secrets.known[needle.owner].kind) {
                     marks.push((view.origin(span), None));
                 }
@@ -60,7 +60,7 @@ impl Vault {
                 marks.push((view.origin(span), Some(needle.owner)));
                 ControlFlow::Continue(())
             };
-            let found = Check::SealPrinted.perform(|| seals.scanner.scan(&view.bytes, &patience, &mut seal));
+            let found = Check::SealPrinted.perform(|| seals.scanner.scan(&view.bytes, &deadline, &mut seal));
             found.unwrap_or(ControlFlow::Continue(()))
         });
         if let ControlFlow::Break(Err(stopped)) = searched {

@@ -38,32 +38,32 @@ pub struct SearchStopped;
 /// What a search returns: it goes on to the end, finds what it was for, or is stopped.
 pub(super) type Searched<B> = ControlFlow<Result<B, SearchStopped>>;
 
-/// Says when a search has to stop.
-pub struct Patience<'a> {
+/// Ends a search that takes long when the call is over.
+pub struct SearchDeadline<'a> {
     started: Instant,
     check_end: Option<&'a CheckEnd>,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> SearchDeadline<'a> {
     pub(super) fn new(check_end: Option<&'a CheckEnd>) -> Self {
-        Patience { started: Instant::now(), check_end }
+        SearchDeadline { started: Instant::now(), check_end }
     }
 
-    /// Returns one for searches that no call waits for. They go on to the end.
+    /// Returns the deadline of searches that no call waits for: they always reach the end.
     pub fn unlimited() -> Self {
-        Patience::new(None)
+        SearchDeadline::new(None)
     }
 
     /// Fails if the search has taken long and the call is over.
-    pub fn go_on(&self) -> Result<(), SearchStopped> {
+    pub fn check(&self) -> Result<(), SearchStopped> {
         match self.check_end {
             Some(check_end) if self.started.elapsed() >= MIN_SEARCH && check_end() => Err(SearchStopped),
             _ => Ok(()),
         }
     }
 
-    fn check<B>(&self) -> Searched<B> {
-        self.go_on().map_or_else(|stopped| ControlFlow::Break(Err(stopped)), ControlFlow::Continue)
+    fn continue_or_stop<B>(&self) -> Searched<B> {
+        self.check().map_or_else(|stopped| ControlFlow::Break(Err(stopped)), ControlFlow::Continue)
     }
 }
 
@@ -92,7 +92,7 @@ impl Scanner {
 
     /// Visits every occurrence of every needle, overlapping ones too. The occurrences of one
     /// needle are visited in their order.
-    pub(super) fn scan<B>(&self, bytes: &[u8], patience: &Patience<'_>, visit: &mut Visit<'_, B>) -> Searched<B> {
+    pub(super) fn scan<B>(&self, bytes: &[u8], deadline: &SearchDeadline<'_>, visit: &mut Visit<'_, B>) -> Searched<B> {
         if self.needles.is_empty() || bytes.is_empty() {
             return ControlFlow::Continue(());
         }
@@ -106,7 +106,7 @@ impl Scanner {
         let mut candidates: BTreeMap<usize, usize> = BTreeMap::new();
         for heads in self.heads.get_or_init(|| [false, true].map(|any_case| Heads::new(&self.needles, any_case))) {
             let Some(automaton) = &heads.automaton else { continue };
-            patience.check()?;
+            deadline.continue_or_stop()?;
             for found in automaton.find_overlapping_iter(bytes) {
                 let at = heads.owners[found.pattern().as_usize()];
                 let needle = &self.needles[at];
@@ -119,7 +119,7 @@ impl Scanner {
             }
         }
         candidates.into_iter().try_for_each(|(at, start)| {
-            patience.check()?;
+            deadline.continue_or_stop()?;
             find_all(&self.needles[at], bytes, start, visit).map_break(Ok)
         })
     }
@@ -236,7 +236,7 @@ mod tests {
 
     fn spans(scanner: &Scanner, text: &[u8], form: needles::Form) -> Vec<(usize, Range<usize>)> {
         let mut found = Vec::new();
-        let _: Searched<()> = scanner.scan(text, &Patience::unlimited(), &mut |needle, span| {
+        let _: Searched<()> = scanner.scan(text, &SearchDeadline::unlimited(), &mut |needle, span| {
             if needle.form == form {
                 found.push((needle.owner, span));
             }

@@ -119,6 +119,7 @@ const DECODERS: &[Decoder] = &[
     Decoder { check: Check::FormPercent, form: Form::Percent, triggers: b"+%", decode: form_field },
     Decoder { check: Check::FormXml, form: Form::Xml, triggers: b"&", decode: entity },
     Decoder { check: Check::FormLines, form: Form::Wrapped, triggers: b"\r\n", decode: line_break },
+    Decoder { check: Check::FormLines, form: Form::Wrapped, triggers: b"\r\n\t ", decode: indented_break },
     Decoder { check: Check::FormWide, form: Form::Utf16, triggers: b"\0", decode: zero },
 ];
 
@@ -208,6 +209,15 @@ fn line_break(bytes: &[u8]) -> Option<(Unit, usize)> {
     let next = bytes.get(length)?;
     let wrapped = next.is_ascii_alphanumeric() || b"+/-_=".contains(next);
     wrapped.then_some((Unit::NOTHING, length))
+}
+
+/// The most white space that is removed around a line break.
+const MAX_INDENT: usize = 64;
+
+/// Removes a line break with the white space around it, as in a text that is indented or has other line ends.
+fn indented_break(bytes: &[u8]) -> Option<(Unit, usize)> {
+    let length = bytes.iter().take(MAX_INDENT).take_while(|byte| b"\r\n\t ".contains(byte)).count();
+    bytes[..length].iter().any(|byte| matches!(byte, b'\r' | b'\n')).then_some((Unit::NOTHING, length))
 }
 
 /// Removes a zero, which UTF-16 and UTF-32 have beside every ASCII character.

@@ -199,7 +199,7 @@ fn contents() -> Vec<Case> {
                 format!("{valid}\0").into_bytes(),
             ]
         }),
-        text("duplicate keys", &["json-duplicate-key"], "stands there twice", |valid| {
+        text("duplicate keys", &["json-duplicate-key"], "occurs twice", |valid| {
             let again = |key: &str| valid.replacen('{', &format!("{{\"{key}\":1,"), 1).into_bytes();
             vec![again("version"), again("\\u0076ersion")]
         }),

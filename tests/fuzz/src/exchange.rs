@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 use wasm_cpi::fuzzing::HttpError;
-use wasm_cpi::fuzzing::{Caps, Connections, Exchange, NamedLimit, Received, Room, SendBody};
+use wasm_cpi::fuzzing::{Caps, ConnectionPool, EchoAllowance, Exchange, NamedLimit, Received, SendBody, WireRequest};
 use wasm_cpi_policy::destination::Destination;
 
 const BODY: u64 = 2048;
@@ -24,7 +24,7 @@ pub(crate) fn fuzz(data: &[u8]) {
         Some(at) => (Method::GET, &data[at + 1..]),
         None => (Method::GET, data),
     };
-    let seen = answered(&[answer], exchange(method.clone()).run(body(&method), &Connections::default()));
+    let seen = answered(&[answer], exchange(method.clone()).run(body(&method), &ConnectionPool::default()));
     assert!(seen.requests.len() <= 1, "more than one request was sent");
     match seen.result {
         Ok(received) => check(&method, answer, &received),
@@ -48,26 +48,20 @@ fn exchange(method: Method) -> Exchange {
         idle: long,
         max_body_bytes: BODY,
         body_limit: NamedLimit { name: "http_response_mib", value: 1 },
-        sharers: 1,
+        concurrent_requests: 1,
         max_headers: HEADERS,
         max_header_bytes: HEADER_BYTES,
-        room: Room::default(),
+        echo_allowance: EchoAllowance::default(),
     };
-    let (headers, addresses, deadline) = (HeaderMap::new(), vec![address], Instant::now() + long);
-    let identity = String::new();
-    Exchange {
+    let request = WireRequest {
         method,
         destination,
-        headers,
-        addresses,
-        proxy: None,
-        tls: None,
-        identity,
+        headers: HeaderMap::new(),
+        credential_owner: String::new(),
         allows_reuse: true,
         holds_image: false,
-        caps,
-        deadline,
-    }
+    };
+    Exchange { request, addresses: vec![address], proxy: None, tls: None, caps, deadline: Instant::now() + long }
 }
 
 fn body(method: &Method) -> SendBody {

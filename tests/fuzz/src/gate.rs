@@ -10,11 +10,12 @@ use crate::policy::is_below;
 use serde_json::{Map, json};
 use std::cell::LazyCell;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use wasm_cpi::fuzzing::HttpErrorKind;
 use wasm_cpi::fuzzing::Limits;
 use wasm_cpi::fuzzing::Vault;
-use wasm_cpi::fuzzing::{Gate, GuestBody, GuestRequest};
+use wasm_cpi::fuzzing::{Gate, GateParts, GuestBody, GuestRequest};
 use wasm_cpi_policy::secret::{Layer, Secret};
 use wasm_cpi_policy::{Policy, PolicyFile, Properties};
 
@@ -67,8 +68,9 @@ pub(crate) fn fuzz(data: &[u8]) {
     let answers: Vec<&[u8]> = answers.iter().map(String::as_bytes).collect();
     let limits = Limits { http_response_mib: 1, ..Limits::default() };
     let policy = POLICY.with(|policy| Arc::clone(policy));
-    let gate = Gate::new(policy, vault.clone(), &limits, true, None, None);
-    let seen = answered(&answers, gate.send(request, Instant::now() + Duration::from_secs(60)));
+    let gate = Gate::new(GateParts::minimal(policy, vault.clone(), limits));
+    let (sent, deadline) = (AtomicBool::new(false), Instant::now() + Duration::from_secs(60));
+    let seen = answered(&answers, gate.send(request, deadline, &sent));
 
     let (logins, own): (Vec<_>, Vec<_>) =
         seen.requests.iter().filter(|request| !request.is_empty()).partition(|one| one.starts_with(LOGIN.as_bytes()));

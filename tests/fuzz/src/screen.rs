@@ -5,7 +5,7 @@ use crate::bytes::{contains, shows};
 use crate::input::{message, parts};
 use serde_json::Value;
 use wasm_cpi::fuzzing::Vault;
-use wasm_cpi::fuzzing::{ResponseInScreening, screen, search};
+use wasm_cpi::fuzzing::{ResponseInScreening, seal_and_blank, search};
 use wasm_cpi_policy::secret::{Layer, Secret};
 use wasm_cpi_policy::{Capture, PathPattern};
 
@@ -36,7 +36,7 @@ pub(crate) fn fuzz(data: &[u8]) {
 
     let mut response =
         ResponseInScreening { method: "GET", path: "/v1/x", status, headers: &mut headers, body: &mut body };
-    let screened = screen(&vault, &captures, true, Layer::Job, &mut response);
+    let screened = seal_and_blank(&vault, &captures, true, Layer::Job, &mut response);
     if let Err(withheld) = screened.and_then(|_| search(&vault, &response)) {
         let leaks = |(_, secret): &(&str, &str)| withheld.message.contains(secret) && !parts[0].contains(secret);
         assert!(!SECRETS.iter().any(leaks), "{withheld}");

@@ -154,22 +154,22 @@ fn a_request_with_a_seal_outside_of_its_slot_is_not_sent() {
         with(with_body(json!({})), json!({"headers": {"Content-Type": "application/json", name: value}}))
     };
     let cases = [
-        ("in the query", json!({"op": "http", "url": format!("{url}?q={{{{props.password}}}}")}), "stands in the URL"),
-        ("in the path", json!({"op": "http", "url": format!("{url}/{{{{props.password}}}}")}), "stands in the URL"),
+        ("in the query", json!({"op": "http", "url": format!("{url}?q={{{{props.password}}}}")}), "is in the URL"),
+        ("in the path", json!({"op": "http", "url": format!("{url}/{{{{props.password}}}}")}), "is in the URL"),
         (
             "in the query, base64",
             json!({"op": "http", "url": format!("{url}?q={{{{props.password|base64url}}}}")}),
-            "stands in the URL",
+            "is in the URL",
         ),
         (
             "in the query, in upper case",
             json!({"op": "http", "url": format!("{url}?q={{{{props.password|upper}}}}")}),
-            "stands in the URL",
+            "is in the URL",
         ),
         (
             "in the query, half of it",
             json!({"op": "http", "url": format!("{url}?q={{{{props.password|first}}}}")}),
-            "stands in the URL",
+            "is in the URL",
         ),
         ("in a header", headed("X-Any", "{{props.password}}"), "`header:x-any`"),
         ("in a header's name", headed("{{props.password}}", "x"), "the name of a header"),

@@ -14,7 +14,7 @@ use std::process::Stdio;
 
 /// Installs Ruby if it is missing.
 pub(crate) fn setup() -> Result<()> {
-    setup::tools(&[("ruby", "ruby")])
+    setup::install_missing_tools(&[("ruby", "ruby")])
 }
 
 /// The rendered files of a job, by their paths in the job.

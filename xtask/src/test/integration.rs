@@ -63,13 +63,13 @@ pub(super) fn steps(
     steps: &mut Steps,
     rest: &[String],
     reports: &Reports,
-    surroundings: ScopedJoinHandle<'_, Result<Surroundings>>,
+    services: ScopedJoinHandle<'_, Result<Services>>,
 ) {
     // If this fails, the other tests run; those that need these programs fail.
     steps.check("build the programs for mutation tests", || build::mutants(repo));
-    let Surroundings { tools, botocore, cloud } = joined(surroundings).unwrap_or_else(|error| {
+    let Services { tools, botocore, cloud } = joined(services).unwrap_or_else(|error| {
         let botocore = Err(anyhow!("its installation did not start"));
-        Surroundings { tools: Err(error), botocore, cloud: None }
+        Services { tools: Err(error), botocore, cloud: None }
     });
     steps.check("wait for the installation of tools", || tools);
     let botocore = steps.need("wait for the installation of botocore and moto", || botocore).ok();
@@ -89,17 +89,17 @@ pub(super) fn steps(
 
 /// Prepares what integration tests need besides our programs: installs tools, and starts the
 /// real cloud if it is wanted.
-pub(super) fn surroundings(repo: &Repo, with_openstack: bool) -> Surroundings {
-    let tools = render::setup().and_then(|()| setup::tools(&TOOLS));
+pub(super) fn start_services(repo: &Repo, with_openstack: bool) -> Services {
+    let tools = render::setup().and_then(|()| setup::install_missing_tools(&TOOLS));
     thread::scope(|threads| {
         let botocore = threads.spawn(|| moto::interpreter(repo));
         let cloud = with_openstack.then(|| real_openstack(repo));
-        Surroundings { tools, botocore: joined(botocore), cloud }
+        Services { tools, botocore: joined(botocore), cloud }
     })
 }
 
 /// What integration tests need besides our programs.
-pub(super) struct Surroundings {
+pub(super) struct Services {
     /// Whether the tools are installed.
     tools: Result<()>,
     /// The Python interpreter with botocore and moto.

@@ -1,5 +1,5 @@
 //! Decides whether a request is sent again. A request that did not reach the server
-//! can be. One that may have reached it is repeated only if it is repeatable. One
+//! can be sent again. One that may have reached it is repeated only if it is repeatable. One
 //! that the policy denied is never repeated.
 
 use std::time::Duration;

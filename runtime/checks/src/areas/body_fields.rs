@@ -29,8 +29,13 @@ pub(crate) const FieldQuery: Entry = refusal(
 );
 pub(crate) const FieldAlike: Entry = refusal(
     "field-alike",
-    "A name is not printable ASCII, or differs from another one only in case, so servers could read it as that one.",
+    "A name is not printable ASCII, or is another one in another spelling, so servers could read it as that one.",
     "The guest's author writes names exactly as the API documents them, and each once.",
+);
+pub(crate) const FieldList: Entry = refusal(
+    "field-list",
+    "The JSON has a list where the grant's `fields` limit a key of an object, and servers could read its elements there.",
+    "The guest's author sends the object itself.",
 );
 pub(crate) const FieldTwice: Entry = refusal(
     "field-twice",

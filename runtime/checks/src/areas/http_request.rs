@@ -66,6 +66,11 @@ pub(crate) const ReadBody: Entry = refusal(
     "A GET, HEAD or OPTIONS to a cleaned origin has a body, with which servers could filter by hidden values.",
     "The guest's author sends the parameters in the query, and the operator lists them under `query` of the grant.",
 );
+pub(crate) const QueryHidden: Entry = refusal(
+    "query-hidden",
+    "A parameter has the name of a field that is hidden in responses, and servers could filter by its values.",
+    "The guest's author leaves the parameter out, or the operator lists it under `query` of the grant.",
+);
 pub(crate) const HeaderConditional: Entry = refusal(
     "header-conditional",
     "A guarded request sets an `If-*` header, with which a guest could compare hidden values of the server.",

@@ -37,6 +37,16 @@ pub(crate) const ImageUnchanged: Entry = refusal(
     "The stemcell's image was changed while it was read, so what was sent is a mixture of two files.",
     "The caller leaves the image as it is until the call ends, and tries again.",
 );
+pub(crate) const ImageMethod: Entry = refusal(
+    "image-method",
+    "The image is the body of a GET, HEAD, OPTIONS or DELETE, whose bodies servers leave unread.",
+    "The guest's author sends images with POST, PUT or PATCH.",
+);
+pub(crate) const ImageType: Entry = refusal(
+    "image-type",
+    "The Content-Type of an image is that of a form or of JSON, so a server would find parameters in the image.",
+    "The guest's author sends `application/octet-stream`, or the image as one of the parts of a multipart form.",
+);
 pub(crate) const ArchiveBounds: Entry = refusal(
     "archive-bounds",
     "The archive in the image has too many members, or names or headers that are too long.",

@@ -65,8 +65,8 @@ pub(crate) const ShownToken: Entry = refusal(
 );
 pub(crate) const ShownSlot: Entry = refusal(
     "shown-slot",
-    "A slot shows its own place in responses, so a server that echoes requests would reveal the secret.",
-    "The operator lists other places in `show` of the slot.",
+    "A slot shows its own place in responses, or a part of it, so a server that echoes requests would reveal the secret.",
+    "The operator lists other places in `show` of the slot, and headers only for a slot that is the body.",
 );
 pub(crate) const EntryOutsideGrant: Entry = refusal(
     "entry-outside-grant",

@@ -56,7 +56,7 @@ pub(crate) const RedactLog: Entry = safeguard("redact-log", "Secrets are redacte
 pub(crate) const RedactResponse: Entry =
     safeguard("redact-response", "Secrets are redacted in the message of a response.");
 pub(crate) const RedactCut: Entry =
-    safeguard("redact-cut", "A long text for people is cut before a secret that the cut would divide.");
+    safeguard("redact-cut", "A long text for operators is cut before a secret that the cut would divide.");
 pub(crate) const GuestText: Entry =
     safeguard("guest-text", "The guest gets the text of an error as it is, so it cannot ask which words are secrets.");
 pub(crate) const SealPrinted: Entry =

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::normalize_header_name;
 use crate::place::Place;
+use crate::request_head::is_alike;
 
 /// The part of a request that a field is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +41,19 @@ impl Token {
         }
     }
 
-    /// Returns true if a server that ignores case reads `part` as this token.
+    /// Returns true if a server could read `part` as this token, although it is written in another way.
     pub(super) fn is_variant(&self, part: &str) -> bool {
-        matches!(self, Token::Is(text) if text != part && text.eq_ignore_ascii_case(part))
+        matches!(self, Token::Is(text) if text != part && is_alike(text, part))
+    }
+
+    /// Returns true if a server could read `part` as this token.
+    fn may_be(&self, part: &str) -> bool {
+        self.matches(part) || self.is_variant(part)
+    }
+
+    /// Returns true if this is a key of an object, and not the number of a list element.
+    pub(super) fn is_key(&self) -> bool {
+        matches!(self, Token::Is(text) if !text.bytes().all(|byte| byte.is_ascii_digit()))
     }
 }
 
@@ -74,9 +85,47 @@ impl FieldPlace {
         self.tokens.contains(&Token::Any)
     }
 
-    /// Returns true if a server that ignores case reads `part` as a part of the place's name.
+    /// Returns true if a server could read `part` as a part of the place's name.
     pub(super) fn names(&self, part: &str) -> bool {
-        self.tokens.iter().any(|token| matches!(token, Token::Is(text) if text.eq_ignore_ascii_case(part)))
+        self.tokens.iter().any(|token| matches!(token, Token::Is(text) if is_alike(text, part)))
+    }
+
+    /// Returns true if a server that reads a key with separators as several keys finds this place there, or a part of
+    /// the way to it: `a.b` for `b` below `a`.
+    pub(super) fn is_reached_by_joined<T: AsRef<str>>(&self, path: &[T], key: &str) -> bool {
+        let below = self.tokens_after(path).unwrap_or_default();
+        let parts: Vec<&str> = key.split(['.', '/', '[', ']']).filter(|part| !part.is_empty()).collect();
+        let is_joined =
+            parts.len() > 1 && !below.first().is_some_and(|token| *token != Token::Any && token.matches(key));
+        is_joined && below.len() > 1 && below.iter().zip(&parts).all(|(token, part)| token.may_be(part))
+    }
+
+    /// Returns true if a server that reads other separators between the parts of a name could read this one as the
+    /// place, although it is written in another way.
+    pub(super) fn is_variant_of_name(&self, name: &str) -> bool {
+        let words = |text: &str| -> Vec<String> {
+            text.split(|c: char| !c.is_ascii_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .map(str::to_owned)
+                .collect()
+        };
+        let parts: Vec<&str> = name.split('.').collect();
+        let given = words(name);
+        let of_token = |token: &Token| match token {
+            Token::Is(text) => words(text).into_iter().map(Some).collect(),
+            Token::Any => vec![None],
+        };
+        let place: Vec<Option<String>> = self.tokens.iter().flat_map(of_token).collect();
+        let same = |(place, given): (&Option<String>, &String)| {
+            place.as_ref().is_none_or(|word| word.eq_ignore_ascii_case(given))
+        };
+        let by_words = place.len() == given.len() && place.iter().zip(&given).all(same);
+        let by_letters = !self.has_star() && is_alike(&self.parts().concat(), name);
+        !self.is_at(&parts) && (by_words || by_letters)
+    }
+
+    fn parts(&self) -> Vec<&str> {
+        self.tokens.iter().map(|token| if let Token::Is(text) = token { text } else { "*" }).collect()
     }
 
     /// Returns true if the place is exactly at this path.
@@ -92,8 +141,13 @@ impl FieldPlace {
 
     /// Returns the token that follows a path which leads to this place.
     pub(super) fn next_after<T: AsRef<str>>(&self, path: &[T]) -> Option<&Token> {
+        self.tokens_after(path)?.first()
+    }
+
+    /// Returns the tokens that follow a path which leads to this place.
+    fn tokens_after<T: AsRef<str>>(&self, path: &[T]) -> Option<&[Token]> {
         let leads = self.tokens.iter().zip(path).all(|(token, part)| token.matches(part.as_ref()));
-        if leads { self.tokens.get(path.len()) } else { None }
+        if leads { self.tokens.get(path.len()..) } else { None }
     }
 }
 
@@ -127,9 +181,7 @@ pub(super) fn is_name(kind: FieldKind, name: &str) -> bool {
 
 impl fmt::Display for FieldPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<&str> =
-            self.tokens.iter().map(|token| if let Token::Is(text) = token { text } else { "*" }).collect();
-        f.write_str(&written(self.kind, &parts))
+        f.write_str(&written(self.kind, &self.parts()))
     }
 }
 

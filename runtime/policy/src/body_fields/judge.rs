@@ -18,7 +18,7 @@ const HARMLESS_HEADERS: [&str; 3] = ["accept", "content-type", "user-agent"];
 const MAX_INTEGER: u64 = 1 << 53;
 
 /// The reason why the fields of a request are refused. The messages complete the sentence "limits the
-/// fields of the request: …" in `judge::explain`.
+/// fields of the request: …" in `wording::explain`.
 #[derive(Debug, thiserror::Error)]
 #[error("{fault}")]
 pub(crate) struct FieldMismatch {
@@ -165,8 +165,9 @@ impl FieldRules {
             let earlier = names.insert(name.to_ascii_lowercase(), name);
             Check::FieldTwice.ensure(earlier != Some(name), || refuse("occurs twice"))?;
             let alike = earlier.is_some_and(|earlier| earlier != name);
-            let variant = (0..path.len()).any(|at| self.is_variant(kind, &path[..at], path[at]));
-            Check::FieldAlike.ensure(!alike && !variant, || refuse("is another name in other letters"))?;
+            let variant = (0..path.len()).any(|at| self.is_variant(kind, &path[..at], path[at]))
+                || self.is_variant_of_name(kind, &path, name);
+            Check::FieldAlike.ensure(!alike && !variant, || refuse("is another name in another spelling"))?;
             self.judge_value(kind, &path, &Value::String(value.clone()), met)?;
         }
         Ok(())
@@ -190,6 +191,7 @@ impl FieldRules {
                 }
             }
             Value::Array(list) => {
+                self.judge_list(path)?;
                 for (index, value) in list.iter().enumerate() {
                     path.push(PathPart::Index(index.to_string()));
                     self.judge_json(path, value, met)?;
@@ -213,20 +215,38 @@ impl FieldRules {
         let mut folded = HashSet::new();
         for key in object.keys() {
             let alone = folded.insert(key.to_ascii_lowercase());
-            let plain = is_plain(key) && alone && !self.is_variant(FieldKind::Json, path, key);
+            let places = || self.of(FieldKind::Json).map(|(_, (place, _))| place);
+            let is_joined = places().any(|place| place.is_reached_by_joined(path, key));
+            let plain = is_plain(key) && alone && !is_joined && !self.is_variant(FieldKind::Json, path, key);
             Check::FieldAlike.ensure(plain, || {
                 let here: Vec<&str> = path.iter().map(AsRef::as_ref).chain([key.as_str()]).collect();
                 name_mismatch(
                     FieldKind::Json,
                     &here,
-                    "is another key in other letters, or not printable ASCII without blanks around it",
+                    "is another key in another spelling, or not printable ASCII without blanks around it",
                 )
             })?;
         }
         Ok(())
     }
 
-    /// Returns true if a server that ignores case reads the name as another one that a rule names.
+    /// Rejects a list where a rule limits a key of an object: some servers take a list of one element for it.
+    fn judge_list(&self, path: &[PathPart<'_>]) -> Result<(), FieldMismatch> {
+        let limits_key =
+            |(place, rule): &(FieldPlace, Rule)| rule.limits() && place.next_after(path).is_some_and(Token::is_key);
+        Check::FieldList.ensure(!self.of(FieldKind::Json).any(|(_, one)| limits_key(one)), || {
+            let what = "is a list, and a key of the object that should be there is limited";
+            name_mismatch(FieldKind::Json, path, what)
+        })
+    }
+
+    /// Returns true if a server that ignores separators between the parts of a name reads it as one that a rule names.
+    fn is_variant_of_name<T: AsRef<str>>(&self, kind: FieldKind, path: &[T], name: &str) -> bool {
+        let places = || self.of(kind).map(|(_, (place, _))| place);
+        !places().any(|place| place.is_at(path)) && places().any(|place| place.is_variant_of_name(name))
+    }
+
+    /// Returns true if a server could read the name as another one that a rule names.
     fn is_variant<T: AsRef<str>>(&self, kind: FieldKind, path: &[T], name: &str) -> bool {
         let next: Vec<&Token> = self.of(kind).filter_map(|(_, (place, _))| place.next_after(path)).collect();
         let named = |token: &&Token| **token != Token::Any && token.matches(name);

@@ -3,7 +3,7 @@
 use super::{PathPattern, Segment};
 use percent_encoding::percent_decode_str;
 
-/// How often percent-encoding is undone: more than any chain of proxies and servers does.
+/// The number of times that percent-encoding is undone: more than any chain of proxies and servers does.
 const MAX_DECODED: usize = 4;
 
 impl PathPattern {

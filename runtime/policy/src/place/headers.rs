@@ -13,7 +13,7 @@ type Headers = [(String, String)];
 type Change<'a> = dyn FnMut(&str) -> Option<String> + 'a;
 
 /// Returns true for the characters of a token (RFC 9110).
-pub(super) fn is_token(byte: u8) -> bool {
+pub fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 

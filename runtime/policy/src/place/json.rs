@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 
-use super::{Change, Fault, FaultKind, Numbered, Unparsable, check_visible};
+use super::syntax::check_visible;
+use super::{Change, Fault, FaultKind, Numbered, Numbers, Unparsable};
 use crate::strict_json;
 use wasm_cpi_checks::Check;
 
@@ -47,6 +48,7 @@ pub(super) fn read(body: &[u8], tokens: &[String]) -> Result<Option<Value>, Faul
 pub(super) fn edit(
     body: &[u8],
     pointers: &Numbered<'_, Vec<String>>,
+    numbers: Numbers,
     change: &mut Change<'_>,
 ) -> Result<Option<Vec<u8>>, Fault> {
     let mut document = parse(body)?;
@@ -69,7 +71,7 @@ pub(super) fn edit(
     if !changed {
         return Ok(None);
     }
-    Check::JsonExact.ensure(is_exact(&document), || {
+    Check::JsonExact.ensure(numbers == Numbers::Rounded || is_exact(&document), || {
         Fault::malformed("a number in the JSON is too large to be passed on exactly")
     })?;
     serde_json::to_vec(&document).map(Some).map_err(|_| Fault::unwritable("it cannot be serialised"))

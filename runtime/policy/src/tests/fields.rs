@@ -205,7 +205,7 @@ fn a_denial_names_the_place_to_list() {
         |body: &str| verdict_on(&policy(&entry), "POST", URL, &Message { headers: &headers, body: body.as_bytes() }).1;
     let message = said(r#"{"server": {"host": "h"}}"#);
     assert!(
-        message.contains("`json:/server/host` is not listed; the grant's `fields` would have to list it"),
+        message.contains("`json:/server/host` is not listed; the operator can list it in the grant's `fields`"),
         "{message}"
     );
     assert!(
@@ -391,8 +391,28 @@ fn oracle(entry: &Value, document: &Value) -> bool {
         let exact = keys
             .iter()
             .all(|key| next.contains(&key.as_str()) || !next.iter().any(|name| name.eq_ignore_ascii_case(key)));
-        obeys && others && (!led_into || (distinct && exact))
+        let limited = rules.iter().filter(|(at, rule)| **rule != json!("any") && leads(path, at));
+        let replaces_object = value.is_array()
+            && limited.map(|(at, _)| at[path.len()]).any(|name| name != "*" && name.parse::<u32>().is_err());
+        obeys && others && !replaces_object && (!led_into || (distinct && exact))
     })
+}
+
+#[test]
+fn names_in_another_spelling_are_refused_and_other_names_are_not() {
+    let limited = json!({"places": {"json:/hostConfig/privileged": {"is": false}, "json:/labels/*": {"prefix": "x"}}});
+    for (document, code) in [
+        (json!({"hostConfig": {"privileged": false}}), None),
+        (json!({"host_config": {"privileged": true}}), Some("field-alike")),
+        (json!({"host-config": 1}), Some("field-alike")),
+        (json!({"hostConfig": {"Privileged": true}}), Some("field-alike")),
+        (json!({"hostConfig.privileged": true}), Some("field-alike")),
+        (json!({"host_config/privileged": true}), Some("field-alike")),
+        (json!({"hostConfig": [{"privileged": true}]}), Some("field-list")),
+        (json!({"labels": {"com.example.x": "xy", "a-b": "x", "a_b": "x"}, "hostConfigs": {}, "a.b": 1}), None),
+    ] {
+        assert_eq!(json_body(&limited, &document.to_string()).err(), code.map(str::to_owned), "{document}");
+    }
 }
 
 proptest! {

@@ -263,7 +263,7 @@ fn no_grant_opens_the_endpoints_of_bosh() {
     let registry = Destination::parse("https://registry.iaas.test:25777/", 8192).unwrap();
     let Verdict::Denied(denial) = policy.judge(&registry, "GET", &NOTHING) else { panic!("it is allowed") };
     assert_eq!((denial.reason, denial.hint), (DenialReason::Host, None));
-    // Which of them it is, is for people only.
+    // Which of them it is, is for operators only.
     assert!(denial.message.ends_with(CLOSED_SERVER), "{}", denial.message);
     assert_eq!(denial.detail, "it is the registry");
     let ip = |text: &str| text.parse::<IpAddr>().unwrap();

@@ -1,6 +1,7 @@
 //! Presets, what the operator lays over them, and paths below a property's URL.
 
 use super::*;
+use crate::addresses::Addresses;
 
 const PRESET: &str = r#"{"version": 1, "expose": ["region"], "registry": {"keys": ["vm-*"]},
     "logins": {"main": {"to": "${auth_url}", "path": "/tokens", "token": "json:/t", "send": {"header": "X-T"}, "body": {"u": "${name|user}"}}},

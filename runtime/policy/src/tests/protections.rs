@@ -1,6 +1,7 @@
 //! What all grants of an origin protect, whichever grant allows a request.
 
 use super::*;
+use wasm_cpi_checks::Check;
 
 fn post(policy: &Policy, url: &str, body: &str) -> Result<String, Denial> {
     let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
@@ -78,7 +79,7 @@ fn captures_and_fields_of_all_grants_of_an_origin_apply() {
     assert!(denial.hint.unwrap().contains("`fields` of grant `other`"));
     assert_eq!(post(&policy, "https://api.iaas.test/v1/keys", "").unwrap(), "own");
     assert_eq!(post(&policy, "https://b.test/v1/keys", r#"{"a": 1}"#).unwrap(), "elsewhere");
-    let captures = |url: &str| policy.cleaning(&Destination::parse(url, 8192).unwrap()).captures.len();
+    let captures = |url: &str| policy.hidden_places(&Destination::parse(url, 8192).unwrap()).captures.len();
     assert_eq!((captures("https://api.iaas.test/x"), captures("https://b.test/x")), (1, 0));
 }
 

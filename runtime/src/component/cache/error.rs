@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use wasm_cpi_checks::{Check, RefusedBy};
 
-/// Why the cache, or a file in it, is not used.
+/// The reason why the cache, or a file in it, is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     #[error("cache {}: {source}", path.display())]

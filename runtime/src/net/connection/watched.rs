@@ -38,7 +38,7 @@ struct RequestBytes {
     in_doubt: bool,
     /// The length of the head; `None` until its end was written.
     head: Option<u64>,
-    /// How many bytes of the blank line after the head have been written.
+    /// The bytes of the blank line after the head that have been written.
     blank_line: usize,
     /// The announced length of the body.
     body: u64,

@@ -1,5 +1,5 @@
 //! Errors of an exchange: translates the client's nested errors into one kind, one
-//! message for the guest and one detail for people.
+//! message for the guest and one detail for operators.
 //!
 //! The message has fixed words only. The detail quotes the client's errors, but only the
 //! innermost ones, because the others name whole URLs with their queries.

@@ -63,9 +63,9 @@ fn pieces(mut bytes: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send {
 
 /// The progress of sending a body.
 #[derive(Clone)]
-pub(in crate::net) struct Progress(Arc<Mutex<State>>);
+pub(in crate::net) struct Progress(Arc<Mutex<ProgressState>>);
 
-struct State {
+struct ProgressState {
     /// The time at which the exchange times out unless the peer makes progress.
     stalls_at: Instant,
     /// Bytes of the body that the client has not yet taken.
@@ -79,9 +79,9 @@ struct State {
 impl Progress {
     /// Starts when the connection is open, for a body of this length.
     pub(in crate::net) fn new(caps: &Caps, length: u64) -> Self {
-        let patience = if length > 0 { caps.idle } else { caps.first_byte };
-        Progress(Arc::new(Mutex::new(State {
-            stalls_at: Instant::now() + patience,
+        let timeout = if length > 0 { caps.idle } else { caps.first_byte };
+        Progress(Arc::new(Mutex::new(ProgressState {
+            stalls_at: Instant::now() + timeout,
             left: length,
             failure: None,
             first_byte: caps.first_byte,
@@ -110,7 +110,7 @@ impl Progress {
         self.lock().failure.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ProgressState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
 //! Waits for a response and reads it, within the limits for time and size.
 
+use super::Caps;
 use super::error_context::ErrorContext;
 use super::request_body::Progress;
-use super::{Caps, Received};
 use crate::net::error::HttpError;
 use reqwest::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use reqwest::{Method, Response, StatusCode, Version};
@@ -17,8 +17,8 @@ const DEADLINE_GRACE: Duration = Duration::from_millis(50);
 /// The interval at which the progress of sending is checked.
 const PROGRESS_CHECK: Duration = Duration::from_millis(500);
 
-/// The error of the client that sent the request: of the host's own requests, or of guests' ones.
-pub(in crate::net) enum Failed {
+/// The error of the library that sent the request: reqwest for the host's own requests, hyper for those of guests.
+pub(in crate::net) enum SendFailure {
     Client(reqwest::Error),
     Wire(hyper::Error),
 }
@@ -59,7 +59,7 @@ impl Persistence {
 
 /// Sends the request and waits for the head of the response, as long as the server makes progress.
 pub(in crate::net) async fn await_head(
-    sending: impl Future<Output = Result<Response, Failed>>,
+    sending: impl Future<Output = Result<Response, SendFailure>>,
     progress: &Progress,
     context: &ErrorContext,
     deadline: Instant,
@@ -70,8 +70,8 @@ pub(in crate::net) async fn await_head(
         let until = (Instant::now() + PROGRESS_CHECK).min(progress.stalls_at()).min(deadline + DEADLINE_GRACE);
         match timeout_at(until.into(), &mut sending).await {
             Ok(Ok(response)) => return Ok(response),
-            Ok(Err(Failed::Client(error))) => return Err(context.client_failed(&error, progress)),
-            Ok(Err(Failed::Wire(error))) => return Err(context.no_response(&error, progress)),
+            Ok(Err(SendFailure::Client(error))) => return Err(context.client_failed(&error, progress)),
+            Ok(Err(SendFailure::Wire(error))) => return Err(context.no_response(&error, progress)),
             Err(_) if Instant::now() >= deadline + DEADLINE_GRACE => {
                 return Err(context.deadline_reached().after_sending());
             }
@@ -81,13 +81,21 @@ pub(in crate::net) async fn await_head(
     }
 }
 
+/// A response that was read to its end.
+pub(in crate::net) struct CompleteResponse {
+    pub status: u16,
+    /// Names are in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
 /// Reads the rest of the response.
 pub(in crate::net) async fn receive(
     mut response: Response,
     caps: &Caps,
     context: &ErrorContext,
     deadline: Instant,
-) -> Result<Received, HttpError> {
+) -> Result<CompleteResponse, HttpError> {
     Check::SwitchedProtocol.ensure(response.status() != StatusCode::SWITCHING_PROTOCOLS, || {
         context.protocol("the server switched to another protocol, which the request did not ask for")
     })?;
@@ -96,7 +104,7 @@ pub(in crate::net) async fn receive(
         context.protocol("it has both Content-Length and Transfer-Encoding, so its end is ambiguous")
     })?;
     let headers = head(response.headers(), caps, context)?;
-    let most = caps.max_body_bytes.saturating_add(caps.room.body);
+    let most = caps.max_body_bytes.saturating_add(caps.echo_allowance.body);
     if response.content_length().is_some_and(|length| length > most) {
         return Err(caps.body_too_long(context));
     }
@@ -107,7 +115,7 @@ pub(in crate::net) async fn receive(
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break,
             Ok(Err(error)) => {
-                Check::Truncation.ensure(false, || context.receive_failed(&error))?;
+                Check::Truncation.refuse(|| context.receive_failed(&error))?;
                 break;
             }
             Err(_) if Instant::now() >= deadline => return Err(context.deadline_reached()),
@@ -118,7 +126,7 @@ pub(in crate::net) async fn receive(
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Received { status: response.status().as_u16(), headers, body, peer: None, body_written: 0 })
+    Ok(CompleteResponse { status: response.status().as_u16(), headers, body })
 }
 
 fn head(headers: &HeaderMap, caps: &Caps, context: &ErrorContext) -> Result<Vec<(String, String)>, HttpError> {
@@ -127,7 +135,7 @@ fn head(headers: &HeaderMap, caps: &Caps, context: &ErrorContext) -> Result<Vec<
         return Err(HttpError::limit("http_headers", caps.max_headers, what));
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes > caps.max_header_bytes.saturating_add(caps.room.headers) {
+    if bytes > caps.max_header_bytes.saturating_add(caps.echo_allowance.headers) {
         return Err(caps.headers_too_long(context));
     }
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

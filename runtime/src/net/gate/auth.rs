@@ -3,19 +3,19 @@
 
 use super::{Gate, GrantedRequest, HttpEvent};
 use crate::failure::Who;
-use crate::net::cleaning;
 use crate::net::client::basic_auth;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::exposure::Exposure;
 use crate::net::headers::{HeaderRules, secret_value};
-use crate::net::login::Session;
-use crate::net::slots::Filled;
+use crate::net::login::{LoginContext, LoginSession};
+use crate::net::response::agent_settings::clean_json;
+use crate::net::slots::FilledSecrets;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use std::time::Instant;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::Place;
 use wasm_cpi_policy::secret::{Layer, Secret};
-use wasm_cpi_policy::{Auth, DenialReason, Grant, Login, SecretRef};
+use wasm_cpi_policy::{Auth, DenialReason, Grant, Login, ResolvedText};
 use zeroize::Zeroizing;
 
 /// The header that carries the grant's credential in one request.
@@ -28,9 +28,9 @@ pub(super) struct AuthHeader {
 }
 
 /// Returns whose credentials a request carries: those of its grant, by names of the policy, and those that
-/// filled slots in its headers, by their seals. Requests of different identities do not share a connection.
-pub(super) fn identity(grant: &Grant, filled: &Filled) -> String {
-    let named = |kind: &str, values: &[&SecretRef]| {
+/// filled slots in its headers, by their seals. Requests of different owners do not share a connection.
+pub(super) fn credential_owner(grant: &Grant, secrets: &FilledSecrets) -> String {
+    let named = |kind: &str, values: &[&ResolvedText]| {
         let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
         // Names do not show literal text, and another grant may have another text around the same property.
         let is_named = !names.contains(&"") && !values.iter().any(|value| value.has_literal);
@@ -44,7 +44,7 @@ pub(super) fn identity(grant: &Grant, filled: &Filled) -> String {
         Some(Auth::Header { .. }) => format!("grant {}", grant.id),
         Some(Auth::Login(name)) => format!("login {name}"),
     };
-    match filled.in_headers.as_slice() {
+    match secrets.in_headers.as_slice() {
         [] => of_grant,
         seals => format!("{of_grant} with {}", seals.join(" ")),
     }
@@ -52,7 +52,7 @@ pub(super) fn identity(grant: &Grant, filled: &Filled) -> String {
 
 /// Returns whose credentials the requests of a login carry. They share no connection with requests of a guest,
 /// whose bodies a server may have left unread.
-pub(in crate::net) fn login_identity(name: &str) -> String {
+pub(in crate::net) fn credential_owner_of_login(name: &str) -> String {
     format!("requests of login {name}")
 }
 
@@ -74,16 +74,16 @@ impl Gate {
 
     /// Returns the layer of the values that the response holds: the job's, if any credential of
     /// the job was sent; the context's, if only credentials of a cpi-config were sent.
-    pub(super) fn layer_of_response(&self, grant: &Grant, filled: &[Layer]) -> Layer {
-        Check::LayerCapture.perform(|| self.layer_of_credentials(grant, filled)).unwrap_or(Layer::Call)
+    pub(super) fn layer_of_response(&self, grant: &Grant, secret_layers: &[Layer]) -> Layer {
+        Check::LayerCapture.perform_or(Layer::Call, || self.layer_of_credentials(grant, secret_layers))
     }
 
-    fn layer_of_credentials(&self, grant: &Grant, filled: &[Layer]) -> Layer {
+    fn layer_of_credentials(&self, grant: &Grant, secret_layers: &[Layer]) -> Layer {
         if grant.layer == Layer::Context {
             return Layer::Context;
         }
-        let mut layers = filled.to_vec();
-        let named = |value: &SecretRef| (!value.name.is_empty()).then_some(value.layer);
+        let mut layers = secret_layers.to_vec();
+        let named = |value: &ResolvedText| (!value.name.is_empty()).then_some(value.layer);
         match &grant.auth {
             None => {}
             Some(Auth::Basic { user, password }) => layers.extend([user, password].into_iter().filter_map(named)),
@@ -95,12 +95,12 @@ impl Gate {
         if only_context { Layer::Context } else { Layer::Job }
     }
 
-    /// Returns the header with the credential for a request, and logs in if that is needed. `refused` is a token
-    /// that the server rejected.
+    /// Returns the header with the credential for a request, and logs in if that is needed. `rejected_token` is
+    /// a token that the server rejected.
     pub(super) async fn auth_header(
         &self,
         grant: &Grant,
-        refused: Option<&Secret>,
+        rejected_token: Option<&Secret>,
         deadline: Instant,
     ) -> Result<AuthHeader, HttpError> {
         let (name, value, token) = match &grant.auth {
@@ -112,7 +112,7 @@ impl Gate {
             Some(Auth::Header { name, value }) => (header(name)?, secret_value(value.secret.reveal(), name)?, None),
             Some(Auth::Login(name)) => {
                 let login = self.find_login(name)?;
-                let session = self.log_in(login, refused, deadline).await?;
+                let session = self.log_in(login, rejected_token, deadline).await?;
                 let value = prefixed(&login.send.prefix, &session.token, &login.send.header)?;
                 (header(&login.send.header)?, value, Some(session.token))
             }
@@ -120,15 +120,22 @@ impl Gate {
         Ok(AuthHeader { header: Some((name, value)), token })
     }
 
-    async fn log_in(&self, login: &Login, refused: Option<&Secret>, deadline: Instant) -> Result<Session, HttpError> {
+    async fn log_in(
+        &self,
+        login: &Login,
+        rejected_token: Option<&Secret>,
+        deadline: Instant,
+    ) -> Result<LoginSession, HttpError> {
         let report = |event: &HttpEvent| self.report_event(event);
-        self.sessions.get(login, refused, &self.transport, &self.vault, &report, deadline).await
+        let (transport, vault, trace) = (&self.transport, &*self.vault, self.trace.as_ref());
+        let context = LoginContext { transport, vault, trace, report: &report };
+        self.sessions.get(login, rejected_token, &context, deadline).await
     }
 
-    /// Drops a token that a server refused, so that the next request gets a new one.
-    pub(super) fn drop_token(&self, grant: &Grant, refused: &Secret) {
+    /// Drops a token that a server rejected, so that the next request gets a new one.
+    pub(super) fn drop_token(&self, grant: &Grant, rejected_token: &Secret) {
         if let Some(Auth::Login(name)) = &grant.auth {
-            self.sessions.drop_token(name, refused);
+            self.sessions.drop_token(name, rejected_token);
         }
     }
 
@@ -151,7 +158,7 @@ impl Gate {
         Check::TripwireShown.reject(leak, |secret| {
             self.leaked(&secret, &format!("what the login `{name}` shows"), "narrow its `show`")
         })?;
-        Ok(cleaning::clean_json(&session.shown))
+        Ok(clean_json(&session.shown))
     }
 
     fn find_login(&self, name: &str) -> Result<&Login, HttpError> {

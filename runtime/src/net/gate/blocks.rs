@@ -9,12 +9,12 @@ mod summary;
 
 use super::bodies::NO_IMAGE;
 use super::sending::invalid_image;
-use super::{Gate, GuestResponse, HttpEvent};
+use super::{Gate, GuestResponse, HttpEvent, HttpOutcome};
 use crate::image::{BlockContent, BlockCut, ImageBlock, ImageBlocks, ImageError, ImagePart};
 use crate::net::error::HttpError;
 use crate::net::http_event::{BlockCounts, PendingEvent};
 use crate::net::http_record::Outcome;
-use attempt::Attempt;
+use attempt::{Attempt, AttemptOutcome};
 use futures_util::stream::StreamExt;
 use ring::digest::Digest;
 use std::pin::pin;
@@ -27,7 +27,7 @@ use summary::Summary;
 pub(super) const MAX_AT_ONCE: u64 = 16;
 /// The blocks that are in memory besides those that are sent: one is read, and one waits.
 const READ_AHEAD: u64 = 2;
-/// How often a block is sent at most.
+/// The maximum number of times that a block is sent.
 const MAX_TRIES: u32 = 3;
 /// The pause before a block is sent again, unless the server asks for a longer one; before the third
 /// time it is twice as long.
@@ -74,7 +74,7 @@ impl From<HttpError> for BlocksError {
 }
 
 /// A block that the server accepted.
-struct SentBlock {
+struct AcceptedBlock {
     sha256: Digest,
     status: u16,
     etag: String,
@@ -106,15 +106,16 @@ impl Gate {
         let upload = Upload { gate: self, wanted, deadline, pending, sent };
         let result = upload.run().await;
         let mut pending = upload.pending();
-        pending.event.conclude(match &result {
-            Ok((_, status)) => Ok(*status),
-            Err(BlocksError::Refused(response)) => Ok(response.status),
-            Err(BlocksError::Failed(error)) => Err(error),
-        });
-        // A successful upload may have had nothing to send.
+        match &result {
+            Ok((_, Some(status))) => pending.event.conclude(Ok(*status)),
+            Ok((_, None)) => pending.event.outcome = HttpOutcome::NothingToSend,
+            Err(BlocksError::Refused(response)) => pending.event.conclude(Ok(response.status)),
+            Err(BlocksError::Failed(error)) => pending.event.conclude(Err(error)),
+        }
+        // Other blocks were sent, even if the one that failed was not.
         pending.event.sent = sent.load(Ordering::Relaxed);
         drop(pending);
-        self.record.record_error(match &result {
+        self.record.record_end(match &result {
             Err(BlocksError::Failed(error)) => Some(error),
             Ok(_) | Err(BlocksError::Refused(_)) => None,
         });
@@ -123,8 +124,8 @@ impl Gate {
 }
 
 impl<'a> Upload<'a> {
-    /// Returns what was sent, and the status of the last block.
-    async fn run(&self) -> Result<(BlocksSent, u16), BlocksError> {
+    /// Returns what was sent, and the status of the last block; `None` if all blocks were left out.
+    async fn run(&self) -> Result<(BlocksSent, Option<u16>), BlocksError> {
         let (gate, wanted) = (self.gate, self.wanted);
         let at_once = self.blocks_at_once()?;
         self.check_first()?;
@@ -144,13 +145,14 @@ impl<'a> Upload<'a> {
         // Other blocks were sent, even if the one that failed was not.
         let result = result.map_err(|error| match error {
             BlocksError::Failed(error) => BlocksError::Failed(HttpError { sent, ..error }),
-            refused => refused,
+            other => other,
         });
         gate.record.record_outcome(
             change,
             match &result {
-                _ if !sent => Outcome::NotSent,
-                Ok((_, status)) => Outcome::Answered(*status),
+                Ok((_, Some(status))) if sent => Outcome::Answered(*status),
+                Ok(_) => Outcome::NotSent,
+                Err(_) if !sent => Outcome::NotSent,
                 Err(_) => Outcome::Incomplete(self.pending().event.blocks.map_or(0, |counts| counts.sent)),
             },
         );
@@ -192,7 +194,7 @@ impl<'a> Upload<'a> {
         blocks: ImageBlocks,
         count: u64,
         at_once: usize,
-    ) -> Result<(BlocksSent, u16), BlocksError> {
+    ) -> Result<(BlocksSent, Option<u16>), BlocksError> {
         let mut outcomes = pin!(blocks.into_stream().map(|block| self.send_block(block)).buffer_unordered(at_once));
         let mut summary = Summary::new();
         while let Some(outcome) = outcomes.next().await {
@@ -208,7 +210,10 @@ impl<'a> Upload<'a> {
 
     /// Sends one block, and again if it fails in a way that may pass. Returns its place in the image, and `None` if it
     /// is left out.
-    async fn send_block(&self, block: Result<ImageBlock, ImageError>) -> Result<(u64, Option<SentBlock>), BlocksError> {
+    async fn send_block(
+        &self,
+        block: Result<ImageBlock, ImageError>,
+    ) -> Result<(u64, Option<AcceptedBlock>), BlocksError> {
         let ImageBlock { position, content } = block.map_err(|error| invalid_image(&error))?;
         let Some(content) = content else {
             self.count(|counts| counts.skipped += 1);
@@ -216,13 +221,14 @@ impl<'a> Upload<'a> {
         };
         let mut tries = 1;
         let result = loop {
-            let (result, is_transient) = Attempt::new(self, tries == 1).send(position, &content).await;
-            if !is_transient || tries == MAX_TRIES {
-                break result;
+            match Attempt::new(self, tries == 1).send(position, &content).await {
+                AttemptOutcome::Transient(result) if tries < MAX_TRIES => {
+                    self.count(|counts| counts.repeated += 1);
+                    tokio::time::sleep(pause(tries, &result)).await;
+                    tries += 1;
+                }
+                AttemptOutcome::Done(result) | AttemptOutcome::Transient(result) => break result,
             }
-            self.count(|counts| counts.repeated += 1);
-            tokio::time::sleep(pause(tries, &result)).await;
-            tries += 1;
         };
         let index = u64::from(self.wanted.first_index) + position;
         let response =
@@ -230,18 +236,18 @@ impl<'a> Upload<'a> {
         if !(200..300).contains(&response.status) {
             self.pending().event.detail = format!("block {index} was answered with HTTP {}", response.status);
             let received = response.body.len() as u64;
-            return Err(BlocksError::Refused(self.gate.bounded_response(response, received)?));
+            return Err(BlocksError::Refused(self.gate.count_response(response, received)?));
         }
         self.count(|counts| counts.sent += 1);
         let (sha256, status) = (content.sha256, response.status);
-        Ok((position, Some(SentBlock { sha256, status, etag: self.counted_etag(response)? })))
+        Ok((position, Some(AcceptedBlock { sha256, status, etag: self.counted_etag(response)? })))
     }
 
     /// Returns the response's `etag`, which counts like a body, because the etags of all blocks are kept.
     fn counted_etag(&self, response: GuestResponse) -> Result<String, HttpError> {
         let etag = response.headers.into_iter().find(|(name, value)| name == "etag" && value.len() <= MAX_ETAG);
         let etag = etag.map(|(_, value)| value).unwrap_or_default();
-        self.gate.bounded_bytes(etag.len() as u64, etag.len() as u64).map(|()| etag)
+        self.gate.count_shown_bytes(etag.len() as u64, etag.len() as u64).map(|()| etag)
     }
 
     fn count(&self, change: impl FnOnce(&mut BlockCounts)) {

@@ -1,4 +1,4 @@
-//! The limits for bodies of requests and responses.
+//! Applies the limits for the bodies of requests and responses, and counts their bytes.
 
 use super::message::{GuestBodyPart, ImageContent, guest_bytes};
 use super::{Gate, GuestBody, GuestResponse};
@@ -8,7 +8,7 @@ use crate::net::http_record::Reservation;
 pub(super) const NO_IMAGE: &str =
     "this call has no image; only `create_stemcell` has one, for guests whose needs declare `image`";
 
-const TOTAL: &str = "the sum of all bodies of the call";
+const TOTAL_TEXT: &str = "the sum of all bodies of the call";
 
 /// A body within the limits.
 pub(super) struct BoundedBody {
@@ -40,7 +40,7 @@ fn content_of(parts: Vec<GuestBodyPart>) -> Result<(Vec<u8>, Option<ImageContent
 impl Gate {
     /// Returns the body as bytes, or what to send of the image instead, and reserves its bytes. Rejects a
     /// body above the limits.
-    pub(super) fn bounded_body(&self, body: GuestBody) -> Result<BoundedBody, HttpError> {
+    pub(super) fn reserve_body(&self, body: GuestBody) -> Result<BoundedBody, HttpError> {
         // Rejected here, so that no name is resolved and no login is made for it.
         if body.has_image() && self.image.is_none() {
             return Err(HttpError::invalid(NO_IMAGE));
@@ -57,20 +57,21 @@ impl Gate {
             return Err(HttpError::limit("http_request_mib", self.limits.http_request_mib, "the body of a request"));
         }
         let reserved = self.record.reserve(length, &self.limits);
-        let reserved = reserved.ok_or_else(|| HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL))?;
+        let reserved =
+            reserved.ok_or_else(|| HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL_TEXT))?;
         Ok(BoundedBody { bytes, image, reserved })
     }
 
     /// Counts the response. Rejects it if all bodies of the call together are too large then.
-    pub(super) fn bounded_response(&self, response: GuestResponse, received: u64) -> Result<GuestResponse, HttpError> {
-        self.bounded_bytes(response.body.len() as u64, received).map(|()| response)
+    pub(super) fn count_response(&self, response: GuestResponse, received: u64) -> Result<GuestResponse, HttpError> {
+        self.count_shown_bytes(response.body.len() as u64, received).map(|()| response)
     }
 
-    /// Counts bytes that the guest gets, of so many that were received.
-    pub(super) fn bounded_bytes(&self, shown: u64, received: u64) -> Result<(), HttpError> {
+    /// Counts `shown` bytes, which the guest gets, against `http_total_mib`. `received` is what the server sent.
+    pub(super) fn count_shown_bytes(&self, shown: u64, received: u64) -> Result<(), HttpError> {
         if self.record.count_response(shown, received, &self.limits) {
             return Ok(());
         }
-        Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL))
+        Err(HttpError::limit("http_total_mib", self.limits.http_total_mib, TOTAL_TEXT))
     }
 }

@@ -4,7 +4,7 @@
 use super::bodies::BoundedBody;
 use super::message::{Block, GuestRequest, ImageContent, ParsedRequest};
 use super::sending::CheckedRequest;
-use super::{Gate, GrantedRequest, HttpEvent, judged_fields};
+use super::{Gate, GrantedRequest, HttpEvent, filters, judged_fields};
 use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
@@ -16,8 +16,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::destination::{Destination, InvalidUrl};
-use wasm_cpi_policy::place::Message;
-use wasm_cpi_policy::{Denial, DenialReason, Grant, Verdict};
+use wasm_cpi_policy::place::{Message, is_read_as_form, set_missing_type};
+use wasm_cpi_policy::{Denial, DenialReason, Grant, JudgedRequest, Verdict, normalize_header_name};
+
+/// The grant that allows a request, and what its `fields` judged of the request.
+struct Permission {
+    grant: Arc<Grant>,
+    rewritten: Option<JudgedRequest>,
+}
 
 impl Gate {
     /// Makes all checks of a request except the one on addresses, and fills its slots. Records in the event what
@@ -39,46 +45,47 @@ impl Gate {
         deadline: Instant,
         event: &mut HttpEvent,
     ) -> Result<CheckedRequest, HttpError> {
-        let mut request = self.parse(request, deadline, event)?;
-        let grant = self.judge(&mut request, event)?;
-        self.check_message(&request, &grant)?;
-        self.fill_slots(request, grant, event)
-    }
-
-    /// Checks the form and the size of a request.
-    fn parse(
-        &self,
-        request: GuestRequest,
-        deadline: Instant,
-        event: &mut HttpEvent,
-    ) -> Result<ParsedRequest, HttpError> {
         let method = headers::method(&request.method)?;
         method.as_str().clone_into(&mut event.method);
         headers::check(&request.headers, &self.limits)?;
         let destination =
             destination(&request.url, &self.limits).map_err(|error| self.sealed_url(error, &request.url))?;
         event.target = destination.to_string();
+        let mut parsed = self.parse(request, method, destination, deadline)?;
+        let Permission { grant, rewritten } = self.judge(&parsed)?;
+        event.grant = Some(grant.id.clone());
+        if let Some(judged) = rewritten {
+            judged_fields::rewrite(&mut parsed, judged, &grant)?;
+        }
+        self.check_message(&parsed, &grant)?;
+        let checked = self.fill_slots(parsed, grant)?;
+        event.seals.clone_from(&checked.secrets.names);
+        Ok(checked)
+    }
+
+    /// Checks the time and the size of a request, whose method, headers and URL are valid.
+    fn parse(
+        &self,
+        request: GuestRequest,
+        method: Method,
+        destination: Destination,
+        deadline: Instant,
+    ) -> Result<ParsedRequest, HttpError> {
         let deadline = request_deadline(request.timeout_ms, deadline)?;
-        let BoundedBody { bytes: body, image, reserved } = self.bounded_body(request.body)?;
+        let BoundedBody { bytes: body, image, reserved } = self.reserve_body(request.body)?;
         let headers = request.headers;
         Ok(ParsedRequest { method, destination, headers, body, image, reserved, body_is_judged: false, deadline })
     }
 
-    /// Returns the grant that allows the request. Rewrites what `fields` judged of the request.
-    fn judge(&self, request: &mut ParsedRequest, event: &mut HttpEvent) -> Result<Arc<Grant>, HttpError> {
-        let ParsedRequest { destination, method, headers, body, image, .. } = &*request;
+    /// Returns the grant that allows the request.
+    fn judge(&self, request: &ParsedRequest) -> Result<Permission, HttpError> {
+        let ParsedRequest { destination, method, headers, body, image, .. } = request;
         let verdict = match image {
             None => self.policy.judge(destination, method.as_str(), &Message { headers, body }),
             Some(_) => self.policy.judge_image(destination, method.as_str(), headers),
         };
         match verdict {
-            Verdict::Allowed { grant, rewritten } => {
-                event.grant = Some(grant.id.clone());
-                if let Some(judged) = rewritten {
-                    judged_fields::rewrite(request, judged, &grant)?;
-                }
-                Ok(grant)
-            }
+            Verdict::Allowed { grant, rewritten } => Ok(Permission { grant, rewritten }),
             Verdict::Denied(Denial { reason, check, message, hint, detail }) => {
                 let error = HttpError::denied(reason, message).with_detail(detail);
                 Err(HttpError { hint, ..error.refused_by(check) })
@@ -88,36 +95,28 @@ impl Gate {
 
     /// Checks headers, query and body of a request that the grant allows.
     fn check_message(&self, request: &ParsedRequest, grant: &Grant) -> Result<(), HttpError> {
-        let ParsedRequest { method, destination, headers, body, image, body_is_judged, .. } = request;
-        let exposure = Exposure::of(grant, &self.policy.cleaning(destination));
+        let ParsedRequest { method, destination, headers, image, .. } = request;
+        if let Some(image) = image {
+            check_image(image, method, headers)?;
+        }
+        let exposure = Exposure::of(grant, &self.policy.hidden_places(destination));
         let rules = self.header_rules(request.granted_by(grant), exposure);
-        headers::check_credentials(headers, destination.query(), &request.guest_bytes(), &rules, &self.vault)?;
+        let (path, query) = (destination.path(), destination.query());
+        headers::check_credentials(headers, query, path, &request.guest_bytes(), &rules, &self.vault)?;
         if let Some(ImageContent::Block(block)) = image {
             check_block(block, grant)?;
         }
-        let has_body = image.is_some() || !body.is_empty();
-        let could_filter = is_read(method) && exposure.hides_places && has_body;
-        Check::ReadBody.ensure(!could_filter || *body_is_judged, || {
-            let what = "a GET, HEAD or OPTIONS to a cleaned origin must not have a body";
-            HttpError::denied(DenialReason::Query, format_args!("{what}; send parameters in the query"))
-        })
+        filters::check(request, grant, exposure)
     }
 
     /// Replaces the seals of a request by secrets.
-    fn fill_slots(
-        &self,
-        mut request: ParsedRequest,
-        grant: Arc<Grant>,
-        event: &mut HttpEvent,
-    ) -> Result<CheckedRequest, HttpError> {
+    fn fill_slots(&self, mut request: ParsedRequest, grant: Arc<Grant>) -> Result<CheckedRequest, HttpError> {
         let traced = self.request_to_trace(request.granted_by(&grant), &request.headers, &request.body);
         let url = request.destination.to_url();
         if let Some(image) = &request.image {
             // No slot is for the bytes around an image, so a seal in them is refused.
-            let (headers, body) = (&mut Vec::new(), &mut image.guest_bytes());
             let (method, path) = (request.method.as_str(), request.destination.path());
-            let around = RequestToFill { method, path, url: url.as_str(), headers, body };
-            slots::fill(&self.vault, &[], grant.layer, around)
+            slots::reject_seals(&self.vault, method, path, url.as_str(), &image.guest_bytes())
                 .map_err(|error| self.refused_seal(error, request.granted_by(&grant)))?;
         }
         let to_fill = RequestToFill {
@@ -130,7 +129,9 @@ impl Gate {
         let secrets = slots::fill(&self.vault, &grant.slots, grant.layer, to_fill)
             .map_err(|error| self.refused_seal(error, request.granted_by(&grant)))?;
         headers::check_encoding(&request.headers, &request.guest_bytes())?;
-        event.seals.clone_from(&secrets.names);
+        if request.image.is_some() {
+            Check::ImageType.perform(|| set_missing_type(&mut request.headers));
+        }
         let ParsedRequest { method, destination, headers, body, image, reserved, deadline, .. } = request;
         let body = body.into();
         Ok(CheckedRequest { grant, method, destination, headers, body, image, reserved, secrets, traced, deadline })
@@ -144,26 +145,53 @@ impl ParsedRequest {
     }
 }
 
+/// Rejects an image where a server could read it as something else than a file: as parameters, or not at all.
+fn check_image(image: &ImageContent, method: &Method, headers: &[(String, String)]) -> Result<(), HttpError> {
+    Check::ImageMethod.ensure(reads_body(method), || {
+        let what = "an image can be sent with POST, PUT and PATCH only, because servers leave other bodies unread";
+        HttpError::denied(DenialReason::Method, what)
+    })?;
+    let mut types = headers.iter().filter(|(name, _)| normalize_header_name(name) == "content-type").peekable();
+    let is_typed = types.peek().is_some();
+    let is_json = types.clone().any(|(_, value)| value.to_ascii_lowercase().contains("json"));
+    let is_multipart = types.any(|(_, value)| value.to_ascii_lowercase().contains("multipart"));
+    let is_in_parts = matches!(image, ImageContent::Parts(_));
+    let has_fields = is_typed && (is_read_as_form(headers) || is_json || (is_multipart && !is_in_parts));
+    Check::ImageType.ensure(!has_fields, || {
+        let what =
+            "a server would look for parameters in the image, because its Content-Type is that of a form or of JSON";
+        HttpError::denied(DenialReason::Header, format_args!("{what}; send `application/octet-stream`"))
+    })
+}
+
+/// Returns true for the methods whose bodies servers read.
+pub(super) fn reads_body(method: &Method) -> bool {
+    [Method::POST, Method::PUT, Method::PATCH].contains(method)
+}
+
 /// Rejects a block that the grant does not allow.
 fn check_block(block: &Block, grant: &Grant) -> Result<(), HttpError> {
     Check::GrantBlocks.ensure(grant.blocks.is_some(), || HttpError {
         hint: Some(format!("add to the grant `{}`: \"blocks\": true", grant.id)),
         ..HttpError::denied(
             DenialReason::Operation,
-            format_args!("grant `{}` does not allow uploads in blocks; it would have to say `blocks`", grant.id),
+            format_args!(
+                "grant `{}` does not allow uploads in blocks; the operator can add \"blocks\": true to it",
+                grant.id
+            ),
         )
     })?;
     let listed = |name: &&String| grant.blocks.as_ref().is_some_and(|blocks| blocks.computes_header(name));
     let unlisted = block.computed_headers.iter().find(|name| !listed(name));
     Check::BlockHeader.reject(unlisted, |name| {
-        let what = format!("the header `{}` is to hold the digest or the length of a block", quoted(name));
-        let what = format!("{what}, and `block_headers` of the grant `{}` do not list it", grant.id);
+        let what = format!("`block_headers` of the grant `{}` does not list the header `{}`", grant.id, quoted(name));
+        let what = format!("{what}, which holds the digest or the length of a block; the operator can add it there");
         HttpError::denied(DenialReason::Header, what)
     })
 }
 
-/// Returns true if requests with this method change nothing.
-pub(super) fn is_read(method: &Method) -> bool {
+/// Returns true for the safe methods of HTTP: their requests change nothing.
+pub(super) fn is_safe_method(method: &Method) -> bool {
     [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
 }
 

@@ -1,43 +1,70 @@
-//! Screens the responses that the guest gets. Nothing leaves the gate that did not pass `cleaning` and `screening`.
+//! Makes the response that the guest gets of the one that was received. Nothing leaves the gate that did not pass
+//! `net::response`.
 
+use super::sending::CheckedRequest;
 use super::{Gate, GrantedRequest, GuestResponse, HttpEvent};
-use crate::leak_latch::{self, LEAK_REMEDY};
-use crate::net::cleaning::{self, Rules, remove_digests};
+use crate::leak_message;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::Received;
-use crate::net::exposure::Exposure;
-use crate::net::screening::{self, ResponseInScreening};
-use crate::net::withheld::{Reason, Withheld};
-use wasm_cpi_checks::Check;
+use crate::net::response::{self, ResponseInScreening, Rules, WithheldKind, WithheldResponse};
 use wasm_cpi_policy::DenialReason;
-use wasm_cpi_policy::secret::Layer;
 
-/// The most characters of a hidden error response that people see.
+/// The most characters of a hidden error response that operators see.
 const MAX_HIDDEN: usize = 2000;
 /// More are redacted, because redacted secrets are shorter.
 const MAX_REDACTED: usize = 64 * 1024;
 
-/// What is known of a response from which everything was removed that the guest must not see.
-struct Screened {
-    /// The text of an error response that the guest does not see.
-    hidden: Option<String>,
-    /// True if the headers no longer say how long the body is.
-    is_reframed: bool,
+/// What the guest gets of a response, and what is recorded of it.
+pub(super) struct VisibleResponse {
+    /// The response as the guest may see it, or why it is withheld.
+    pub result: Result<GuestResponse, HttpError>,
+    /// The redacted error response that the guest does not see. Empty if it sees the response.
+    pub hidden: String,
+    /// The name of the secret because of which the response is withheld.
+    pub leaked: Option<String>,
+}
+
+impl From<HttpError> for VisibleResponse {
+    fn from(error: HttpError) -> VisibleResponse {
+        VisibleResponse { result: Err(error.after_sending()), hidden: String::new(), leaked: None }
+    }
 }
 
 impl Gate {
-    /// Returns the response as the guest may see it, or withholds it. `layer` is the layer of the
-    /// request's credentials.
-    pub(super) fn screen(
+    /// Returns the response as the guest may see it, and counts, traces and records it.
+    pub(super) fn complete_response(
         &self,
-        request: GrantedRequest<'_>,
-        layer: Layer,
+        checked: &CheckedRequest,
         received: Received,
         event: &mut HttpEvent,
     ) -> Result<GuestResponse, HttpError> {
-        let GrantedRequest { method, destination, .. } = request;
-        self.end_after_leak_elsewhere()?;
+        let received_bytes = received.body.len() as u64;
+        let VisibleResponse { result, hidden, leaked } = self.visible_response(checked, received);
+        (event.hidden, event.leaked) = (hidden, leaked);
+        let result =
+            result.and_then(|response| self.count_response(response, received_bytes).map_err(HttpError::after_sending));
+        self.trace_response(&checked.grant, &result);
+        if let Ok(response) = &result {
+            self.creations.record(&checked.method, checked.destination.path(), response);
+        }
+        result
+    }
+
+    /// Returns the response as the guest may see it, or withholds it. Nothing of it is counted yet.
+    pub(super) fn visible_response(&self, checked: &CheckedRequest, received: Received) -> VisibleResponse {
+        let request = checked.granted();
+        let GrantedRequest { grant, method, destination } = request;
+        if let Err(error) = self.end_after_leak_elsewhere() {
+            return error.into();
+        }
         let Received { status, mut headers, mut body, .. } = received;
+        let rules = Rules {
+            grant,
+            hidden: &self.policy.hidden_places(destination),
+            secret_names: &checked.secrets.names,
+            layer: self.layer_of_response(grant, &checked.secrets.layers),
+            deadline: &self.vault.search_deadline(),
+        };
         let mut response = ResponseInScreening {
             method: method.as_str(),
             path: destination.path(),
@@ -45,60 +72,40 @@ impl Gate {
             headers: &mut headers,
             body: &mut body,
         };
-        match self.clean_and_screen(request, layer, &event.seals, &mut response) {
-            Ok(screened) => {
-                let has_body = method != "HEAD" && !matches!(status, 204 | 304);
-                if screened.is_reframed && has_body {
-                    headers.push(("content-length".to_owned(), body.len().to_string()));
-                }
-                self.record_hidden(screened.hidden, request, status, event);
+        let screened = match response::hide_secrets(&self.vault, &rules, &mut response) {
+            Ok(screened) => screened,
+            Err(withheld) => {
+                let leaked = match &withheld.kind {
+                    WithheldKind::Leak(name) => Some(name.clone()),
+                    _ => None,
+                };
+                return VisibleResponse { leaked, ..self.error_of_withheld(withheld, request).into() };
             }
-            Err(withheld) => return Err(self.withheld(withheld, request, event)),
+        };
+        let has_body = method != "HEAD" && !matches!(status, 204 | 304);
+        if screened.is_reframed && has_body {
+            headers.push(("content-length".to_owned(), body.len().to_string()));
         }
-        self.check_size(request, &headers, &body)?;
-        Ok(GuestResponse { status, headers, body })
-    }
-
-    /// Removes from a response what the guest must not see. `filled` are the names of the secrets that the request
-    /// held.
-    fn clean_and_screen(
-        &self,
-        request: GrantedRequest<'_>,
-        layer: Layer,
-        filled: &[String],
-        response: &mut ResponseInScreening<'_>,
-    ) -> Result<Screened, Withheld> {
-        let GrantedRequest { grant, destination, .. } = request;
-        let cleaning = self.policy.cleaning(destination);
-        let guarded = Exposure::of(grant, &cleaning).is_guarded();
-        let whole = (!guarded).then(|| response.body.clone());
-        let patience = &self.vault.patience();
-        let rules = Rules { grant, cleaning: &cleaning, filled, patience };
-        let hidden = cleaning::clean(&rules, response)?;
-        let captures = Check::OriginRules.choose(&cleaning.captures, &grant.captures);
-        let hidden_by_screen = screening::screen(&self.vault, captures, guarded, layer, response)?;
-        let is_seal = |value: &str| self.vault.open(value).is_some();
-        let remove =
-            |headers: &mut Vec<(String, String)>| Check::ResponseDigests.perform(|| remove_digests(headers, &is_seal));
-        // What is removed must not take part in recognising agent settings.
-        let mut removed = whole.is_none().then(|| remove(response.headers)).flatten();
-        cleaning::clean_settings(response, patience)?;
-        if whole.is_some_and(|whole| whole != *response.body) {
-            removed = remove(response.headers);
-        }
-        screening::search(&self.vault, response)?;
-        Ok(Screened { hidden: hidden.or(hidden_by_screen), is_reframed: removed.is_some() })
+        let hidden = screened.hidden.map(|text| {
+            let hidden = self.redact_hidden(&text);
+            self.record.record_hidden(format!("{method} {destination} answered {status}: {hidden}"));
+            hidden
+        });
+        let result = self.check_size(request, &headers, &body).map_err(HttpError::after_sending);
+        let result = result.map(|()| GuestResponse { status, headers, body });
+        VisibleResponse { result, hidden: hidden.unwrap_or_default(), leaked: None }
     }
 
     /// Returns the error of a response that is withheld, and records a leak.
-    fn withheld(&self, withheld: Withheld, request: GrantedRequest<'_>, event: &mut HttpEvent) -> HttpError {
-        let Withheld { reason, message, check } = withheld;
-        let Reason::Leak(name) = reason else {
-            return HttpError { check, ..HttpError::cloud(HttpErrorKind::Protocol, message) };
+    fn error_of_withheld(&self, withheld: WithheldResponse, request: GrantedRequest<'_>) -> HttpError {
+        let WithheldResponse { kind, message, check } = withheld;
+        let error = match kind {
+            WithheldKind::Leak(name) => {
+                let GrantedRequest { method, destination, .. } = request;
+                self.leaked(&name, &format!("the response to {method} {destination}"), leak_message::REMEDY)
+            }
+            _ => HttpError::cloud(HttpErrorKind::Protocol, message),
         };
-        let GrantedRequest { method, destination, .. } = request;
-        let error = self.leaked(&name, &format!("the response to {method} {destination}"), LEAK_REMEDY);
-        event.leaked = Some(name);
         HttpError { check, ..error }
     }
 
@@ -120,13 +127,11 @@ impl Gate {
         Ok(())
     }
 
-    /// Keeps the start of an error response that the guest does not see, for people. All values that are
+    /// Returns the start of an error response that the guest does not see, for operators. All values that are
     /// captured from it must be known by now, or the start could hold a part of one.
-    fn record_hidden(&self, hidden: Option<String>, request: GrantedRequest<'_>, status: u16, event: &mut HttpEvent) {
-        let Some(hidden) = hidden else { return };
-        let (redacted, _) = self.vault.redact_start(&hidden, MAX_REDACTED);
-        event.hidden = redacted.chars().take(MAX_HIDDEN).collect();
-        self.record.record_hidden(format!("{} {} answered {status}: {}", request.method, event.target, event.hidden));
+    fn redact_hidden(&self, hidden: &str) -> String {
+        let (redacted, _) = self.vault.redact_start(hidden, MAX_REDACTED);
+        redacted.chars().take(MAX_HIDDEN).collect()
     }
 
     /// Fails, and ends the call, if another call of the guest leaked a credential while this one was running.
@@ -136,7 +141,7 @@ impl Gate {
         let Some(leak) = leak else { return Ok(()) };
         let place = format!("in another call of this guest (`{}`, {}), {}", leak.method, leak.at, leak.place);
         let leak = self.record.record_leak(&leak.secret, place);
-        let detail = format!("{} held the credential `{}`, so this response was withheld", leak.place, leak.secret);
+        let detail = leak_message::withheld_after(&leak.place, &leak.secret);
         Err(HttpError::denied(DenialReason::Leak, "the call is ending").with_detail(detail).after_sending())
     }
 
@@ -144,11 +149,11 @@ impl Gate {
     /// only that the call ends, and whose detail says everything to the operator.
     pub(super) fn leaked(&self, secret: &str, place: &str, remedy: &str) -> HttpError {
         let leak = self.record.record_leak(secret, self.vault.redact_audit(place));
-        let latched = match self.latch.as_ref().map(|latch| latch.record(&leak.secret, &leak.place)) {
-            Some(Err(error)) => leak_latch::not_recorded(&error),
-            _ => String::new(),
+        let what = leak_message::withheld(place, secret, remedy);
+        let detail = match self.latch.as_ref().map(|latch| latch.record(&leak.secret, &leak.place)) {
+            Some(Err(error)) => format!("{what}; {}", leak_message::not_recorded(&error)),
+            _ => what,
         };
-        let detail = format!("{place} was withheld, because it holds the credential `{secret}`; {remedy}{latched}");
         HttpError::denied(DenialReason::Leak, "the call is ending").with_detail(detail).after_sending()
     }
 }

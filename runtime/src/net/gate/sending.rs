@@ -1,23 +1,25 @@
 //! Sends a request that passed the checks: finds the addresses, logs in, and tries again with a new token.
 
-use super::auth::{AuthHeader, identity};
+use super::auth::{AuthHeader, credential_owner};
 use super::blocks::MAX_AT_ONCE;
 use super::bodies::NO_IMAGE;
 use super::message::{GuestBodyPart, ImageContent};
-use super::{Gate, GrantedRequest, HttpEvent, trace};
+use super::trace::TracedRequest;
+use super::{Gate, GrantedRequest, HttpEvent};
 use crate::failure::Who;
 use crate::image::{ImageBody, ImageError, ImagePart};
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::exchange::{Received, SendBody};
+use crate::net::exchange::{Received, SendBody, WireRequest};
 use crate::net::headers;
 use crate::net::http_record::Reservation;
-use crate::net::slots::Filled;
-use crate::net::transport::{Route, WireRequest};
+use crate::net::slots::FilledSecrets;
+use crate::net::transport::Route;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use reqwest::Method;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::Grant;
@@ -37,11 +39,22 @@ pub(super) struct CheckedRequest {
     /// wrote it. A secret in a slot is not counted, because the limit or the log would measure it.
     pub(super) reserved: Reservation,
     /// The secrets in its slots.
-    pub(super) secrets: Filled,
+    pub(super) secrets: FilledSecrets,
     /// The request as the trace shows it; `None` if requests are not traced.
-    pub(super) traced: Option<trace::AsSent>,
+    pub(super) traced: Option<TracedRequest>,
     /// The end of the request's time.
     pub(super) deadline: Instant,
+}
+
+/// What the attempts to send a request have in common.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    checked: &'a CheckedRequest,
+    route: &'a Route<'a>,
+    /// The addresses that may be connected to.
+    addresses: &'a [IpAddr],
+    /// Set once any byte may have been sent.
+    sent: &'a AtomicBool,
 }
 
 impl CheckedRequest {
@@ -63,22 +76,25 @@ impl CheckedRequest {
 
 impl Gate {
     /// Finds the addresses and sends the request. Sends it again with a new token if the server rejects
-    /// the old one.
+    /// the old one. Sets `sent` once any byte may have been sent.
     pub(super) async fn send_with_token(
         &self,
         checked: &CheckedRequest,
+        sent: &AtomicBool,
         event: &mut HttpEvent,
     ) -> Result<Received, HttpError> {
         let grant = &checked.grant;
         let route = Route { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
-        let addresses = self.transport.allowed_addresses(&route, &checked.destination, event, checked.deadline).await?;
-        let mut refused = None;
+        let judged = self.transport.addresses.resolve(&route, &checked.destination, checked.deadline).await;
+        let addresses = event.record_addresses(judged)?;
+        let attempt = Attempt { checked, route: &route, addresses: &addresses, sent };
+        let mut rejected_token = None;
         loop {
-            let (received, token) = self.send_once(checked, &route, addresses.clone(), refused.as_ref(), event).await?;
+            let (received, token) = self.send_once(attempt, rejected_token.as_ref(), event).await?;
             match token {
-                Some(token) if received.status == 401 && refused.is_none() && checked.can_be_sent_again() => {
+                Some(token) if received.status == 401 && rejected_token.is_none() && checked.can_be_sent_again() => {
                     self.trace_second_try(grant);
-                    refused = Some(token)
+                    rejected_token = Some(token)
                 }
                 Some(token) if received.status == 401 => {
                     self.drop_token(grant, &token);
@@ -89,57 +105,63 @@ impl Gate {
         }
     }
 
-    /// Sends the request once. Returns the response, and the token that was sent. `refused` is the token of the
+    /// Sends the request once. Returns the response, and the token that was sent. `rejected_token` is the token of the
     /// first attempt, if this is the second one.
     async fn send_once(
         &self,
-        checked: &CheckedRequest,
-        route: &Route<'_>,
-        addresses: Vec<IpAddr>,
-        refused: Option<&Secret>,
+        attempt: Attempt<'_>,
+        rejected_token: Option<&Secret>,
         event: &mut HttpEvent,
     ) -> Result<(Received, Option<Secret>), HttpError> {
+        let Attempt { checked, route, addresses, sent } = attempt;
         let (grant, deadline) = (&checked.grant, checked.deadline);
         // The first attempt was sent, even if the second one is not.
-        let with_first_attempt = |error: HttpError| HttpError { sent: error.sent || refused.is_some(), ..error };
-        let auth_header = self.auth_header(grant, refused, deadline).await;
+        let with_first_attempt = |error: HttpError| HttpError { sent: error.sent || rejected_token.is_some(), ..error };
+        let auth_header = self.auth_header(grant, rejected_token, deadline).await;
         let AuthHeader { header, token } = auth_header.map_err(with_first_attempt)?;
         let mut headers = headers::to_map(&checked.headers)?;
         let auth_name = header.as_ref().map(|(name, _)| name.clone());
         headers.extend(header);
         let (body, length) = self.body_to_send(checked).await.map_err(with_first_attempt)?;
-        let (method, destination) = (checked.method.clone(), checked.destination.clone());
-        let (identity, allows_reuse) = (identity(grant, &checked.secrets), checked.allows_reuse());
-        let holds_image = checked.image.is_some();
-        let wire_request = WireRequest { method, destination, headers, body, identity, allows_reuse, holds_image };
+        let request = WireRequest {
+            method: checked.method.clone(),
+            destination: checked.destination.clone(),
+            headers,
+            credential_owner: credential_owner(grant, &checked.secrets),
+            allows_reuse: checked.allows_reuse(),
+            holds_image: checked.image.is_some(),
+        };
         self.trace_sending(checked, auth_name.as_ref(), length);
         event.sent = true;
-        let caps = self.transport.caps().with_room(&self.limits);
+        sent.store(true, Ordering::Relaxed);
+        let caps = self.transport.caps().with_echo_allowance(&self.limits);
         let caps = if checked.is_block() { caps.shared_by(MAX_AT_ONCE) } else { caps };
-        let result = self.transport.send(route, addresses, wire_request, caps, deadline).await;
+        let result = self.transport.send(route, addresses.to_vec(), request, body, caps, deadline).await;
         let result = result.map_err(with_first_attempt);
         match &result {
             // A server may answer before it has received all of an image.
-            Ok(received) => self.record_sent(checked, length.min(received.body_written), event),
-            Err(error) if error.sent => self.record_sent(checked, length, event),
+            Ok(received) => event.bytes_sent += self.record_sent(checked, length.min(received.body_written)),
+            Err(error) if error.sent => event.bytes_sent += self.record_sent(checked, length),
             Err(_) => {}
         }
         let received = result.inspect_err(|error| self.trace_failure(grant, error))?;
-        event.address = received.peer.or(event.address);
+        event.address = Some(received.peer);
         self.record.record_received(received.body.len() as u64);
         event.bytes_received += received.body.len() as u64;
         Ok((received, token))
     }
 
-    /// Counts a request whose body had `length` bytes, with its secrets.
-    fn record_sent(&self, checked: &CheckedRequest, length: u64, event: &mut HttpEvent) {
-        let counted = checked.reserved.bytes();
-        let reported = if checked.image.is_some() { length } else { counted };
+    /// Counts the body of a request that was sent, and returns the number of bytes that logs show. `length` includes
+    /// secrets; logs and limits use the guest's own bytes.
+    fn record_sent(&self, checked: &CheckedRequest, length: u64) -> u64 {
+        let guest_bytes = checked.reserved.bytes();
+        let shown_in_log = if checked.image.is_some() { length } else { guest_bytes };
         // The first attempt was counted when its bytes were reserved.
-        let uncounted = if checked.reserved.use_up() { 0 } else { counted };
-        self.record
-            .record_sent(reported, Check::CountedBytes.choose(uncounted, uncounted + length.saturating_sub(counted)));
-        event.bytes_sent += reported;
+        let still_to_count = if checked.reserved.use_up() { 0 } else { guest_bytes };
+        #[cfg(feature = "mutation-testing")]
+        let still_to_count = crate::net::mutants::with_secrets(still_to_count, guest_bytes, length);
+        self.record.record_sent(shown_in_log, still_to_count);
+        shown_in_log
     }
 
     /// Returns the body and its length.

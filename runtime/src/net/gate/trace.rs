@@ -7,8 +7,11 @@ use crate::net::http_trace::{Headers, Shown};
 use reqwest::header::HeaderName;
 use wasm_cpi_policy::Grant;
 
-/// Headers and body of a request, with seals instead of secrets.
-pub(super) type AsSent = (Vec<(String, String)>, Vec<u8>);
+/// A request as the trace shows it, with seals instead of secrets.
+pub(super) struct TracedRequest {
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
 
 impl Gate {
     /// Returns the request as it will be sent, but with seals in its slots. The seals are
@@ -18,20 +21,20 @@ impl Gate {
         request: GrantedRequest<'_>,
         headers: &[(String, String)],
         body: &[u8],
-    ) -> Option<AsSent> {
-        self.transport.trace.as_ref()?;
+    ) -> Option<TracedRequest> {
+        self.trace.as_ref()?;
         let (mut headers, mut body) = (headers.to_vec(), body.to_vec());
         for slot in request.slots() {
             // An error is reported when the slots are filled.
             let mut keep = |value: &str| self.vault.open(value).map(|_| value.to_owned());
             let _ = slot.place.replace(&mut headers, &mut body, &mut keep);
         }
-        Some((headers, body))
+        Some(TracedRequest { headers, body })
     }
 
     /// Traces a request. `auth` is the header of the grant's credential.
     pub(super) fn trace_sending(&self, checked: &CheckedRequest, auth: Option<&HeaderName>, length: u64) {
-        let (Some(trace), Some((headers, body))) = (&self.transport.trace, &checked.traced) else { return };
+        let (Some(trace), Some(TracedRequest { headers, body })) = (&self.trace, &checked.traced) else { return };
         let mut shown = borrowed(headers);
         shown.extend(auth.map(|name| (name.as_str(), "<redacted>")));
         let body = if checked.image.is_some() { Shown::Image(length) } else { Shown::Bytes(body) };
@@ -40,7 +43,7 @@ impl Gate {
     }
 
     pub(super) fn trace_response(&self, grant: &Grant, response: &Result<GuestResponse, HttpError>) {
-        match (&self.transport.trace, response) {
+        match (&self.trace, response) {
             (None, _) => {}
             (Some(trace), Ok(response)) => {
                 trace.response(
@@ -55,13 +58,13 @@ impl Gate {
     }
 
     pub(super) fn trace_failure(&self, grant: &Grant, error: &HttpError) {
-        if let Some(trace) = &self.transport.trace {
+        if let Some(trace) = &self.trace {
             trace.no_response(&named(grant), &error.kind.to_string());
         }
     }
 
     pub(super) fn trace_second_try(&self, grant: &Grant) {
-        if let Some(trace) = &self.transport.trace {
+        if let Some(trace) = &self.trace {
             trace.no_response(&named(grant), "401, tried again with a new token");
         }
     }

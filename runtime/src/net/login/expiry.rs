@@ -24,7 +24,8 @@ pub(super) fn in_seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.clamp(0.0, 1e9)).ok()
 }
 
-/// Returns how long a call uses a token with this lifetime: the margin is subtracted, but at most a fifth.
+/// Returns how long the call that logged in uses a token with this lifetime: the margin is subtracted, but at most a
+/// fifth, because the call has no other token. Later calls leave the whole margin (`token_store`).
 pub(super) fn usable(lifetime: Duration) -> Duration {
     lifetime - MARGIN.min(lifetime / 5)
 }

@@ -1,11 +1,9 @@
 //! The sessions of a call: which request logs in, which ones wait for its token, and when no login is made any more.
 
-use super::{KeptTokens, Session, for_guest, register_token};
+use super::error::error_for_guest;
+use super::{KeptTokens, LoginContext, LoginSession, register_token};
 use crate::failure::Who;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::http_event::ReportEvent;
-use crate::net::transport::Transport;
-use crate::vault::Vault;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -28,24 +26,26 @@ pub(in crate::net) struct Sessions {
     kept: KeptTokens,
 }
 
-/// What is known of one login. Each has a lock of its own, so that no login waits for another one.
+/// What is known of one login. Each has locks of its own, so that no login waits for another one.
 #[derive(Default)]
 struct LoginState {
     /// Locked during a login, so that other requests wait for its token.
-    attempts: tokio::sync::Mutex<Attempts>,
-    refused: Mutex<Option<RefusedToken>>,
+    progress: tokio::sync::Mutex<LoginProgress>,
+    /// Locked only for a moment, also while a login holds `progress`.
+    rejected: Mutex<Option<RejectedToken>>,
 }
 
+/// The session of a login, and how often it was made.
 #[derive(Default)]
-struct Attempts {
-    session: Option<Session>,
+struct LoginProgress {
+    session: Option<LoginSession>,
     logins: u32,
     failed: u32,
 }
 
-/// A token that a server refused, and that the call does not use any more.
+/// A token that a server rejected, and that the call does not use any more.
 #[derive(Clone)]
-struct RefusedToken {
+struct RejectedToken {
     token: Secret,
     /// True if its file still holds it.
     is_kept: bool,
@@ -61,54 +61,58 @@ impl Sessions {
     }
 
     /// Returns the session of a login: that of this call, one that an earlier call kept, or a new one.
-    /// `refused` is a token that a server rejected.
+    /// `rejected_token` is the token with which the caller's last attempt failed.
     pub(in crate::net) async fn get(
         &self,
         login: &Login,
-        refused: Option<&Secret>,
-        transport: &Transport,
-        vault: &Vault,
-        report: ReportEvent<'_>,
+        rejected_token: Option<&Secret>,
+        context: &LoginContext<'_>,
         deadline: Instant,
-    ) -> Result<Session, HttpError> {
+    ) -> Result<LoginSession, HttpError> {
         let state = self.state(&login.name);
-        let attempts = timeout_at(deadline.into(), state.attempts.lock()).await;
-        let mut attempts = attempts.map_err(|_| still_waiting(login))?;
-        let dropped = lock(&state.refused).clone();
-        let is_usable = |session: &&Session| {
+        let progress = timeout_at(deadline.into(), state.progress.lock()).await;
+        let mut progress = progress.map_err(|_| still_waiting(login))?;
+        let dropped = lock(&state.rejected).clone();
+        let is_usable = |session: &&LoginSession| {
             let token = &session.token;
             session.ends.is_none_or(|ends| ends > Instant::now())
-                && refused != Some(token)
+                && rejected_token != Some(token)
                 && dropped.as_ref().is_none_or(|dropped| dropped.token != *token)
         };
-        if let Some(session) = attempts.session.as_ref().filter(is_usable) {
+        if let Some(session) = progress.session.as_ref().filter(is_usable) {
             return Ok(session.clone());
         }
-        attempts.session = None;
-        let refused = refused.or(dropped.as_ref().filter(|dropped| dropped.is_kept).map(|dropped| &dropped.token));
-        let kept = self.kept.find(login, refused, deadline).await.map_err(|error| for_guest(login, error))?;
+        progress.session = None;
+        let still_kept = dropped.as_ref().filter(|dropped| dropped.is_kept).map(|dropped| &dropped.token);
+        let unusable_token = rejected_token.or(still_kept);
+        let kept = self.kept.find(login, unusable_token, deadline).await;
+        let kept = kept.map_err(|error| error_for_guest(login, error))?;
+        // A server may still accept tokens that were replaced, so no response may show them.
+        kept.tokens().into_iter().for_each(|token| register_token(context.vault, login, token));
         let session = match kept.session {
-            Some(session) => {
-                register_token(vault, login, session.token.clone());
-                session
-            }
+            Some(session) => session,
             None => {
-                attempts.start(login)?;
-                let started = Session::start(login, transport, vault, report, deadline).await;
-                let session = started.map_err(|error| attempts.fail(login, error))?;
-                kept.store(&session, refused.is_some());
+                progress.count_login(login)?;
+                let session = match LoginSession::start(login, context, deadline).await {
+                    Ok(session) => session,
+                    Err(error) => {
+                        progress.count_failure(error.sent);
+                        return Err(error_for_guest(login, error));
+                    }
+                };
+                kept.store(&session, unusable_token.is_some());
                 session
             }
         };
-        attempts.session = Some(session.clone());
-        *lock(&state.refused) = None;
+        progress.session = Some(session.clone());
+        *lock(&state.rejected) = None;
         Ok(session)
     }
 
-    /// Drops a token that a server refused. Neither the next request of this call nor later calls use it.
-    pub(in crate::net) fn drop_token(&self, login: &str, refused: &Secret) {
-        let is_kept = self.kept.remove(login, refused);
-        *lock(&self.state(login).refused) = Some(RefusedToken { token: refused.clone(), is_kept });
+    /// Drops a token that a server rejected. Neither the next request of this call nor later calls use it.
+    pub(in crate::net) fn drop_token(&self, login: &str, rejected_token: &Secret) {
+        let is_kept = self.kept.remove(login, rejected_token);
+        *lock(&self.state(login).rejected) = Some(RejectedToken { token: rejected_token.clone(), is_kept });
     }
 
     fn state(&self, login: &str) -> Arc<LoginState> {
@@ -116,9 +120,9 @@ impl Sessions {
     }
 }
 
-impl Attempts {
+impl LoginProgress {
     /// Counts a login, unless there were too many.
-    fn start(&mut self, login: &Login) -> Result<(), HttpError> {
+    fn count_login(&mut self, login: &Login) -> Result<(), HttpError> {
         Check::LoginCount.ensure(self.logins < MAX_LOGINS, || {
             let what = "times in this call, and the servers do not accept its tokens; look at the servers' logs";
             let what = format!("login `{}` was done {MAX_LOGINS} {what}", login.name);
@@ -133,15 +137,13 @@ impl Attempts {
         Ok(())
     }
 
-    /// Counts a login that failed, and returns its error for the guest. A login of which nothing was sent was not
-    /// tried.
-    fn fail(&mut self, login: &Login, error: HttpError) -> HttpError {
-        if error.sent {
+    /// Counts a login that failed. A login of which nothing was sent was not tried.
+    fn count_failure(&mut self, was_sent: bool) {
+        if was_sent {
             self.failed += 1;
         } else {
             self.logins -= 1;
         }
-        for_guest(login, error)
     }
 }
 

@@ -34,7 +34,7 @@ impl ResolvedProxy {
         until: Instant,
     ) -> Result<(TcpStream, IpAddr), String> {
         let proxy = &self.proxy;
-        let mut refused = "the destination has no address".to_owned();
+        let mut reason = "the destination has no address".to_owned();
         let mut proxies = self.addresses.clone();
         for (index, address) in addresses.iter().enumerate() {
             let connected = connect_to_any(&proxies, proxy.port, until).await;
@@ -59,12 +59,12 @@ impl ResolvedProxy {
                 Some(Err(what)) => (format!("{what}; check `proxy` in the CPI's config"), false),
                 None => (format!("does not respond for {target}; ask the operator of the proxy"), true),
             };
-            refused = format!("the proxy {proxy} {what}");
+            reason = format!("the proxy {proxy} {what}");
             if !next {
                 break;
             }
         }
-        Err(refused)
+        Err(reason)
     }
 
     /// Sends CONNECT and returns the status of the response.

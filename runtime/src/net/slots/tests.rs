@@ -3,8 +3,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wasm_cpi_policy::PathPattern;
 use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::{AGENT, PathPattern};
 
 const SECRET: &str = "settings \"with\" <hard> & characters";
 const PASSWORD: &str = "correct horse battery";
@@ -54,7 +54,7 @@ fn send(
     line: (&str, &str),
     mut headers: Headers,
     body: impl Into<Vec<u8>>,
-) -> (Result<Filled, SlotError>, Headers, String) {
+) -> (Result<FilledSecrets, SlotError>, Headers, String) {
     let (method, path) = line;
     let mut body = body.into();
     let url = format!("https://api.test{path}?limit=1");
@@ -181,7 +181,7 @@ fn a_request_without_seals_is_sent_as_it_is() {
     let (vault, ..) = vault();
     for body in ["{\"server\" : {\"user_data\":\"x\"} , \"a\":1,\"a\":2}", "", "\u{0}<broken"] {
         let (filled, headers, sent) = send(&vault, Layer::Job, SERVERS, typed("application/json"), body);
-        assert_eq!((filled, headers, sent.as_str()), (Ok(Filled::default()), typed("application/json"), body));
+        assert_eq!((filled, headers, sent.as_str()), (Ok(FilledSecrets::default()), typed("application/json"), body));
     }
 }
 
@@ -220,7 +220,7 @@ fn a_request_with_a_seal_outside_its_slot_is_refused() {
             typed(json),
             json!({"server": {"user_data": {"x": agent}}}).to_string(),
             AGENT,
-            "not one plain value",
+            "not a single plain value",
         ),
         (
             SERVERS,

@@ -1,8 +1,8 @@
 use super::run;
 use super::server::{Server, Wire, response};
-use crate::net::connections::Connections;
+use crate::net::connection_pool::ConnectionPool;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::exchange::{Caps, Exchange, NamedLimit, Received, Room, SendBody};
+use crate::net::exchange::{Caps, EchoAllowance, Exchange, NamedLimit, Received, SendBody, WireRequest};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use reqwest::Method;
@@ -21,24 +21,30 @@ fn caps() -> Caps {
         idle: Duration::from_millis(400),
         max_body_bytes: 100_000,
         body_limit: NamedLimit { name: "http_response_mib", value: 1 },
-        sharers: 1,
+        concurrent_requests: 1,
         max_headers: 64,
         max_header_bytes: 32 * 1024,
-        room: Room::default(),
+        echo_allowance: EchoAllowance::default(),
     }
 }
 
 fn exchange(url: &str) -> Exchange {
+    exchange_of(Method::GET, url)
+}
+
+fn exchange_of(method: Method, url: &str) -> Exchange {
     Exchange {
-        method: Method::GET,
-        destination: Destination::parse(url, 8192).unwrap(),
-        headers: HeaderMap::new(),
+        request: WireRequest {
+            method,
+            destination: Destination::parse(url, 8192).unwrap(),
+            headers: HeaderMap::new(),
+            credential_owner: String::new(),
+            allows_reuse: true,
+            holds_image: false,
+        },
         proxy: None,
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         tls: None,
-        identity: String::new(),
-        allows_reuse: true,
-        holds_image: false,
         caps: caps(),
         deadline: Instant::now() + Duration::from_secs(10),
     }
@@ -47,7 +53,7 @@ fn exchange(url: &str) -> Exchange {
 /// Sends a GET, or a POST with a body.
 fn send(url: &str, body: SendBody) -> Result<Received, HttpError> {
     let method = if matches!(body, SendBody::None) { Method::GET } else { Method::POST };
-    run(Exchange { method, ..exchange(url) }.run(body, &Connections::default()))
+    run(exchange_of(method, url).run(body, &ConnectionPool::default()))
 }
 
 fn get(server: &Server) -> Result<Received, HttpError> {
@@ -94,8 +100,8 @@ fn a_body_is_sent_with_its_length_and_a_post_without_a_body_with_length_zero() {
     let server = Server::answering(response("200 OK", "", ""));
     let big = vec![7; 300_000];
     send(&server.url("/"), SendBody::Bytes(big.clone().into())).ok().unwrap();
-    let empty = Exchange { method: Method::POST, ..exchange(&server.url("/")) };
-    run(empty.run(SendBody::None, &Connections::default())).ok().unwrap();
+    let empty = exchange_of(Method::POST, &server.url("/"));
+    run(empty.run(SendBody::None, &ConnectionPool::default())).ok().unwrap();
     let seen = server.requests();
     assert!(seen[0].body == big && seen[0].header("content-length") == Some("300000"));
     assert!(seen[0].header("transfer-encoding").is_none());
@@ -109,7 +115,7 @@ fn a_name_is_connected_to_at_the_given_addresses_only() {
     send(&url, SendBody::None).ok().unwrap();
     assert_eq!(server.requests()[0].header("host"), Some(format!("api.invalid:{}", server.address.port()).as_str()));
     let nowhere = Exchange { addresses: Vec::new(), ..exchange(&url) };
-    let error = failure(run(nowhere.run(SendBody::None, &Connections::default())));
+    let error = failure(run(nowhere.run(SendBody::None, &ConnectionPool::default())));
     assert_eq!((error.kind, error.sent, server.connections()), (HttpErrorKind::Connect, false, 1));
 }
 
@@ -177,8 +183,8 @@ fn unusual_but_unambiguous_responses_are_accepted() {
 #[test]
 fn the_length_in_a_response_to_head_does_not_count_as_a_body() {
     let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n");
-    let head = Exchange { method: Method::HEAD, ..exchange(&server.url("/")) };
-    let received = run(head.run(SendBody::None, &Connections::default())).ok().unwrap();
+    let head = exchange_of(Method::HEAD, &server.url("/"));
+    let received = run(head.run(SendBody::None, &ConnectionPool::default())).ok().unwrap();
     assert!(received.body.is_empty());
     assert!(received.headers.contains(&("content-length".into(), "1073741824".into())));
 }
@@ -241,12 +247,12 @@ fn the_deadline_ends_an_exchange_that_makes_slow_progress() {
     });
     let start = Instant::now();
     let slow = Exchange { deadline: start + Duration::from_millis(600), ..exchange(&drip.url("/")) };
-    let error = failure(run(slow.run(SendBody::None, &Connections::default())));
+    let error = failure(run(slow.run(SendBody::None, &ConnectionPool::default())));
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Timeout, true));
     assert!(start.elapsed() < Duration::from_millis(1200));
 
     let late = Exchange { deadline: start, ..exchange(&drip.url("/")) };
-    let error = failure(run(late.run(SendBody::None, &Connections::default())));
+    let error = failure(run(late.run(SendBody::None, &ConnectionPool::default())));
     assert_eq!((error.kind, error.sent, drip.connections()), (HttpErrorKind::Timeout, false, 1));
 }
 

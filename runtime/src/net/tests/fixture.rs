@@ -1,13 +1,17 @@
 //! A gate for tests, from a policy and properties as JSON. It records all events.
 
 use crate::image::Image;
+use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
-use crate::net::gate::{Gate, GuestBody, GuestRequest, GuestResponse, HttpEvent};
+use crate::net::gate::{Gate, GateParts, GuestBody, GuestRequest, GuestResponse, HttpEvent, KeptTokens};
 use crate::net::resolver::Resolver;
+use crate::token_store::TokenStore;
 use crate::vault::Vault;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wasm_cpi_policy::secret::{Layer, Secret};
@@ -20,6 +24,9 @@ pub(super) struct Fixture {
     pub allow_local: bool,
     pub forbidden: Vec<Endpoint>,
     pub image: Option<Arc<Image>>,
+    pub latch: Option<LeakLatch>,
+    /// The cache directory, if the call keeps tokens.
+    pub cache: Option<PathBuf>,
     /// The text of the hosts file.
     pub hosts: String,
     /// The port of the name server on this machine.
@@ -60,6 +67,8 @@ impl Fixture {
             allow_local: true,
             forbidden: Vec::new(),
             image: None,
+            latch: None,
+            cache: None,
             hosts: "127.0.0.1 api.test id.test\n".into(),
             name_server: 1,
         }
@@ -81,9 +90,20 @@ impl Fixture {
         let (hosts, conf) = (files.path().join("hosts"), files.path().join("resolv.conf"));
         std::fs::write(&hosts, self.hosts).unwrap();
         std::fs::write(&conf, "nameserver 127.0.0.1\n").unwrap();
-        let gate = Gate::new(policy, vault.clone(), &self.limits, self.allow_local, self.image, Some(watch))
-            .with_files_in(files.path())
-            .with_resolver(Resolver::with_files(hosts, conf, self.name_server));
+        let tokens = self.cache.map(|cache| {
+            let store = TokenStore::open(&cache).unwrap();
+            KeptTokens::open(&store, &[b"guest"], &policy, None, files.path(), &vault).unwrap()
+        });
+        let gate = Gate::new(GateParts {
+            allow_local: self.allow_local,
+            image: self.image,
+            files: files.path().to_owned(),
+            tokens: tokens.unwrap_or_default(),
+            latch: self.latch.map(Arc::new),
+            observer: Some(watch),
+            ..GateParts::minimal(policy, vault.clone(), self.limits)
+        });
+        let gate = gate.with_resolver(Resolver::with_files(hosts, conf, self.name_server));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Running { gate, vault, events, visible, files, runtime }
     }
@@ -116,14 +136,24 @@ pub(super) fn post(url: impl Into<String>, json: &Value) -> GuestRequest {
 
 impl Running {
     pub(super) fn send(&self, request: GuestRequest) -> Result<GuestResponse, HttpError> {
-        self.runtime.block_on(self.gate.send(request, Instant::now() + Duration::from_secs(10)))
+        let deadline = Instant::now() + Duration::from_secs(10);
+        self.runtime.block_on(self.gate.send(request, deadline, &AtomicBool::new(false)))
+    }
+
+    /// Sends a request and abandons it after this time. Returns whether any byte of it may have been sent.
+    pub(super) fn abandon(&self, request: GuestRequest, after: Duration) -> bool {
+        let (sent, deadline) = (AtomicBool::new(false), Instant::now() + Duration::from_secs(10));
+        let sending = self.gate.send(request, deadline, &sent);
+        assert!(self.runtime.block_on(async { tokio::time::timeout(after, sending).await }).is_err());
+        sent.into_inner()
     }
 
     /// Sends requests at once, and returns their outcomes and how long each took.
     pub(super) fn send_all(&self, requests: Vec<GuestRequest>) -> Vec<(Result<GuestResponse, HttpError>, Duration)> {
         let start = Instant::now();
         let deadline = start + Duration::from_secs(10);
-        let send = async |request| (self.gate.send(request, deadline).await, start.elapsed());
+        let sent = AtomicBool::new(false);
+        let send = async |request| (self.gate.send(request, deadline, &sent).await, start.elapsed());
         self.runtime.block_on(join_all(requests.into_iter().map(send)))
     }
 

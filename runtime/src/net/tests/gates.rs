@@ -4,8 +4,9 @@ use super::run;
 use super::server::{Server, response};
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::gate::{Gate, GuestBody, GuestRequest, GuestResponse};
+use crate::net::gate::{Gate, GuestBody, GuestRequest, GuestResponse, HttpOutcome};
 use serde_json::{Value, json};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::{DenialReason, Endpoint};
@@ -39,10 +40,18 @@ pub(super) fn basic() -> Value {
 }
 
 #[test]
+fn an_abandoned_request_was_sent_if_the_gate_had_begun_to_send_it() {
+    let silent = Server::plain(|_, _| std::thread::sleep(Duration::from_millis(500)));
+    let running = Fixture::new(json!([grant(&silent, None)])).start();
+    assert!(running.abandon(request("GET", silent.url("/v1/x")), Duration::from_millis(200)));
+    assert!(running.events()[0].sent);
+}
+
+#[test]
 fn futures_of_the_gate_may_move_between_threads() {
     fn moves<T: Send>(_: T) {}
     let gate = Fixture::new(json!([])).start().gate;
-    moves(Gate::send(&gate, request("GET", "http://a.test/"), Instant::now()));
+    moves(Gate::send(&gate, request("GET", "http://a.test/"), Instant::now(), &AtomicBool::new(false)));
     moves(Gate::session(&gate, "x", Instant::now()));
 }
 
@@ -211,7 +220,7 @@ fn the_address_rules_apply_to_the_resolved_address() {
         let error = refusal(fixture.start().get(format!("http://{host}:{port}/x?p=hunter2")));
         assert_eq!((error.kind, error.sent), (HttpErrorKind::Denied(DenialReason::Address), false), "{name}: {error}");
         assert!(error.message.starts_with("policy: grant `api` does not reach http://"), "{name}: {error}");
-        // Which server of BOSH it is, is for people only.
+        // Which server of BOSH it is, is for operators only.
         assert!(error.explained().contains(said), "{name}: {error}");
         assert!(!error.message.contains("the registry"), "{name}: {error}");
     }
@@ -222,9 +231,8 @@ fn the_address_rules_apply_to_the_resolved_address() {
     let running = Fixture { hosts: hosts.into(), ..Fixture::new(to("api.test")) }.start();
     assert_eq!(running.get(format!("http://api.test:{port}/")).unwrap().status, 200);
     let unknown = Fixture { hosts: String::new(), ..Fixture::new(to("api.test")) }.start();
-    let error = refusal(run(unknown
-        .gate
-        .send(request("GET", format!("http://api.test:{port}/")), Instant::now() + Duration::from_millis(500))));
+    let (deadline, sent) = (Instant::now() + Duration::from_millis(500), AtomicBool::new(false));
+    let error = refusal(run(unknown.gate.send(request("GET", format!("http://api.test:{port}/")), deadline, &sent)));
     assert_eq!((error.kind, error.sent), (HttpErrorKind::Dns, false));
 }
 
@@ -271,7 +279,7 @@ fn a_slot_takes_its_seal_and_the_delivery_is_recorded() {
     assert_eq!(seen, json!({"server": {"data": PASSWORD, "name": "a"}}));
     assert_eq!(running.gate.delivered_secrets(), ["password"]);
     assert_eq!(running.gate.changes(), [format!("POST {} -> 202", server.url("/v1/servers"))]);
-    assert_eq!(running.events()[1].outcome, Ok(202));
+    assert_eq!(running.events()[1].outcome, HttpOutcome::Status(202));
     assert_eq!(running.events()[1].grant.as_deref(), Some("api"));
     let counts = running.gate.counts();
     assert_eq!((counts.requests, counts.bytes_received), (2, 2));
@@ -407,7 +415,8 @@ fn time_is_bounded_by_the_request_the_call_and_the_limits() {
         assert!(start.elapsed() < Duration::from_millis(at_most), "{timeout:?} took {:?}", start.elapsed());
     }
     let connections = silent.connections();
-    let error = refusal(run(running.gate.send(request("GET", silent.url("/v1/x")), Instant::now())));
+    let error =
+        refusal(run(running.gate.send(request("GET", silent.url("/v1/x")), Instant::now(), &AtomicBool::new(false))));
     assert_eq!((error.kind, error.sent, silent.connections()), (HttpErrorKind::Cancelled, false, connections));
 }
 

@@ -1,8 +1,8 @@
 use super::run;
 use super::server::{Server, response};
-use crate::net::connections::Connections;
+use crate::net::connection_pool::ConnectionPool;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::exchange::{Caps, Exchange, Received, SendBody};
+use crate::net::exchange::{Caps, Exchange, Received, SendBody, WireRequest};
 use crate::net::tls::{ClientIdentity, TlsSettings, TrustedCa, client_config};
 use ::ring::digest::{SHA256, digest};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData, date_time_ymd};
@@ -73,20 +73,22 @@ fn hello(config: Arc<ServerConfig>) -> Server {
 
 fn get(server: &Server, host: &str, settings: &TlsSettings<'_>) -> Result<Received, HttpError> {
     let exchange = Exchange {
+        request: WireRequest {
+            method: Method::GET,
+            destination: Destination::parse(&format!("https://{host}:{}/v1?k=hunter2", server.address.port()), 8192)
+                .unwrap(),
+            headers: HeaderMap::new(),
+            credential_owner: String::new(),
+            allows_reuse: true,
+            holds_image: false,
+        },
         proxy: None,
-        method: Method::GET,
-        destination: Destination::parse(&format!("https://{host}:{}/v1?k=hunter2", server.address.port()), 8192)
-            .unwrap(),
-        headers: HeaderMap::new(),
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         tls: Some((Tls::default(), Arc::new(client_config(settings).unwrap()))),
-        identity: String::new(),
-        allows_reuse: true,
-        holds_image: false,
         caps: Caps { connect: Duration::from_millis(500), ..Caps::of(&crate::limits::Limits::default()) },
         deadline: Instant::now() + Duration::from_secs(5),
     };
-    run(exchange.run(SendBody::None, &Connections::default()))
+    run(exchange.run(SendBody::None, &ConnectionPool::default()))
 }
 
 fn trusting_only(pem: &str) -> Option<TrustedCa<'_>> {

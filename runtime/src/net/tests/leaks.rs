@@ -3,9 +3,10 @@
 use super::fixture::{Fixture, post};
 use super::gates::{PASSWORD, basic, grant, refusal, with_password};
 use super::server::{Server, response};
-use crate::leak_latch::{LatchKey, LeakLatch};
-use crate::net::cleaning::MARKER;
+use crate::guest_of_job::GuestOfJob;
+use crate::leak_latch::LeakLatch;
 use crate::net::error::HttpErrorKind;
+use crate::net::response::agent_settings::MARKER;
 use serde_json::json;
 use wasm_cpi_policy::DenialReason;
 
@@ -43,10 +44,10 @@ fn a_leak_is_remembered_at_once() {
     });
     let cache = tempfile::tempdir().unwrap();
     std::fs::set_permissions(cache.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let key = LatchKey { config: "/job/cpi.json".into(), module: None, guest_sha256: "00" };
+    let key = GuestOfJob { config: "/job/cpi.json".into(), module: None, guest_sha256: "00" };
     let open = || LeakLatch::open(cache.path(), &key).unwrap();
-    let mut running = with_password(Fixture::new(json!([grant(&echo, Some(basic()))]))).start();
-    running.gate = running.gate.with_latch(Some(std::sync::Arc::new(open().for_call("has_vm", None))));
+    let fixture = with_password(Fixture::new(json!([grant(&echo, Some(basic()))])));
+    let running = Fixture { latch: Some(open().for_call("has_vm", None)), ..fixture }.start();
     refusal(running.get(echo.url("/v1/x")));
     let latch = open();
     let recorded = latch.recorded().unwrap();
@@ -59,10 +60,9 @@ fn a_leak_ends_the_other_running_calls_of_the_guest() {
     let server = Server::answering(response("200 OK", "", "{}"));
     let cache = tempfile::tempdir().unwrap();
     std::fs::set_permissions(cache.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let key = LatchKey { config: "/job/cpi.json".into(), module: None, guest_sha256: "00" };
+    let key = GuestOfJob { config: "/job/cpi.json".into(), module: None, guest_sha256: "00" };
     let open = || LeakLatch::open(cache.path(), &key).unwrap().for_call("has_vm", None);
-    let mut running = Fixture::new(json!([grant(&server, None)])).start();
-    running.gate = running.gate.with_latch(Some(std::sync::Arc::new(open())));
+    let running = Fixture { latch: Some(open()), ..Fixture::new(json!([grant(&server, None)])) }.start();
     assert!(running.get(server.url("/v1/x")).is_ok());
     open().record("password", "the response to GET https://a.test/").unwrap();
     let error = refusal(running.get(server.url("/v1/x")));

@@ -5,7 +5,7 @@ use super::fixture::{Fixture, Running, request};
 use super::server::{Seen, Server, Wire, response};
 use crate::image::{Image, ImagePart};
 use crate::net::error::HttpErrorKind;
-use crate::net::gate::{GuestBody, GuestRequest};
+use crate::net::gate::{GuestBody, GuestRequest, HttpOutcome};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -108,7 +108,8 @@ fn a_second_401_is_returned_to_the_guest() {
     let events = running.events();
     let outcomes: Vec<_> =
         events.iter().map(|event| (event.login.as_deref(), event.grant.as_deref(), event.outcome)).collect();
-    let (login, request) = ((Some("main"), None, Ok(201)), (None, Some("api"), Ok(401)));
+    let login = (Some("main"), None, HttpOutcome::Status(201));
+    let request = (None, Some("api"), HttpOutcome::Status(401));
     assert_eq!(outcomes, [login, login, request]);
     assert!(events[0].to_string().contains(" 201 (login main; "), "{}", events[0]);
     let local = Some(std::net::Ipv4Addr::LOCALHOST.into());

@@ -17,12 +17,12 @@ const FAR: [&str; 2] = ["10.203.7.9", "10.203.7.10"];
 fn connect(proxy: &Server) -> (Vec<String>, Option<String>) {
     let config: ProxyConfig = serde_json::from_value(json!({"http": format!("http://{}", proxy.address)})).unwrap();
     let destination = Destination::parse("http://far.test/", 1000).unwrap();
-    let mut addresses: Vec<IpAddr> = FAR.iter().map(|address| address.parse().unwrap()).collect();
-    let proxied = config.proxy_for(&destination, &mut addresses).unwrap().clone();
-    let resolved = ResolvedProxy { proxy: proxied, addresses: vec![proxy.address.ip()] };
+    let addresses: Vec<IpAddr> = FAR.iter().map(|address| address.parse().unwrap()).collect();
+    let (proxied, _) = config.proxy_for(&destination, &addresses).unwrap();
+    let resolved = ResolvedProxy { proxy: proxied.clone(), addresses: vec![proxy.address.ip()] };
     let until = Instant::now() + Duration::from_secs(4);
-    let refused = run(resolved.connect(&destination, &addresses, until)).err();
-    (proxy.requests().iter().map(|seen| seen.line().to_owned()).collect(), refused)
+    let error = run(resolved.connect(&destination, &addresses, until)).err();
+    (proxy.requests().iter().map(|seen| seen.line().to_owned()).collect(), error)
 }
 
 fn asked(addresses: &[&str]) -> Vec<String> {
@@ -41,10 +41,10 @@ fn the_next_address_is_tried_only_if_the_proxy_could_not_connect() {
         ("504 x", 2, Some("does not connect to 10.203.7.10:80 (status 504)")),
     ] {
         let proxy = Server::answering(response(status, "", ""));
-        let (lines, refused) = connect(&proxy);
+        let (lines, error) = connect(&proxy);
         assert_eq!(lines, asked(&FAR[..tried]), "{status}");
-        assert_eq!(refused.is_some(), said.is_some(), "{status}: {refused:?}");
-        assert!(said.is_none_or(|said| refused.is_some_and(|refused| refused.contains(said))), "{status}");
+        assert_eq!(error.is_some(), said.is_some(), "{status}: {error:?}");
+        assert!(said.is_none_or(|said| error.is_some_and(|error| error.contains(said))), "{status}");
     }
 }
 

@@ -1,11 +1,13 @@
 //! Uploads of the image in blocks, and bodies with an image among their parts.
 
 use super::{CLASS, outcomes};
-use crate::case::Case;
+use crate::case::{self, Case};
 use crate::row;
 use crate::world::{Served, World};
 use serde_json::{Value, json};
+use tests::archive::{gzip, tar};
 use tests::job::write;
+use tests::rows::fill_placeholders;
 
 const BLOCK: usize = 1000;
 
@@ -38,6 +40,41 @@ fn expect_refused(got: (Value, usize), kind: &str, more: (&str, &str)) -> Result
         false => Err(format!("expected {kind} {more:?} and no request, got {arrived}: {outcome}")),
     }
 }
+
+/// Types of bodies in which servers look for parameters.
+const FORMS: [&str; 5] = [
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=b",
+    "application/json",
+    "application/octet-stream, application/x-www-form-urlencoded",
+    "",
+];
+
+/// Sends an image that is the head of a request to a server that leaves bodies unread, and then a request with the
+/// host's credentials. Fails if the server takes both for one request.
+fn smuggled(world: &World, upload: &Value) -> Result<(), String> {
+    for (method, head) in [("POST", SMUGGLED), ("PUT", SMUGGLED), ("PUT", "DELETE /v2/other?x=")] {
+        let row = json!({
+            "grant": {"methods": ["GET", "PUT", "POST"], "blocks": true, "auth": {"bearer": "${password}"}},
+            "serve": {"api.iaas.test": {"status": 200, "body": "ok", "ignores_bodies": true}},
+        });
+        let job = row::job(world, &row);
+        let image = job.path("image");
+        let is_member = !upload["image_member"].is_null();
+        write(&image, &if is_member { gzip(&tar(&[("m", head.as_bytes())])) } else { head.as_bytes().to_vec() });
+        world.reset(row::names(&Value::Null), Served::new(&row["serve"]))?;
+        let upload = fill_placeholders(upload, method);
+        outcomes(&job, &image, &json!([upload, {"op": "http", "url": "https://api.iaas.test/v1/b"}]));
+        let arrived: Vec<String> = world.requests().iter().map(|arrived| arrived.summary()).collect();
+        let sent = arrived.iter().filter(|one| one.contains("/v1/")).count();
+        if arrived.iter().any(|one| one.contains("/v2/")) || sent != 2 {
+            return Err(format!("{method} of {head:?}: these requests arrived: {arrived:?}"));
+        }
+    }
+    Ok(())
+}
+
+const SMUGGLED: &str = "DELETE /v2/other HTTP/1.1\r\nHost: x\r\nX: ";
 
 pub(super) fn cases() -> Vec<Case> {
     let granted = json!({"grant": {"blocks": true, "block_headers": ["X-Checksum"]}});
@@ -80,6 +117,64 @@ pub(super) fn cases() -> Vec<Case> {
                 "parts": ["--b\r\nContent-Disposition: form-data; name=_method\r\n\r\nDELETE\r\n--b\r\n\r\n", {"image": true}, "\r\n--b--\r\n"]});
             expect_refused(attempt(world, &json!({}), parts)?, "denied", ("reason", "header"))
         }),
+        Case::new(
+            CLASS,
+            "an image as the body of a method whose body servers leave unread",
+            &["image-method"],
+            |world| {
+                let changes = json!({"grant": {"methods": ["GET", "HEAD", "OPTIONS", "DELETE"]}});
+                for method in ["GET", "HEAD", "OPTIONS", "DELETE"] {
+                    let image =
+                        json!({"op": "http", "method": method, "url": "https://api.iaas.test/v1/x", "image": true});
+                    expect_refused(attempt(world, &changes, image)?, "denied", ("reason", "method"))?;
+                }
+                Ok(())
+            },
+        ),
+        Case::new(CLASS, "an image in which a server would look for parameters", &["image-type"], |world| {
+            for kind in FORMS {
+                let image = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/x",
+                    "headers": {"content-type": kind}, "image": true});
+                expect_refused(attempt(world, &json!({}), image)?, "denied", ("reason", "header"))?;
+            }
+            Ok(())
+        }),
+        Case::new(
+            CLASS,
+            "an image whose content is the head of a request, which the server leaves unread",
+            &["kept-body"],
+            |world| {
+                smuggled(
+                    world,
+                    &json!({"op": "http", "method": "{}", "url": "https://api.iaas.test/v1/a", "image": true}),
+                )
+            },
+        )
+        .may_contact(case::API),
+        Case::new(
+            CLASS,
+            "a member of the image that is the head of a request, which the server leaves unread",
+            &["kept-body"],
+            |world| {
+                smuggled(
+                    world,
+                    &json!({"op": "http", "method": "{}", "url": "https://api.iaas.test/v1/a", "image_member": "m"}),
+                )
+            },
+        )
+        .may_contact(case::API),
+        Case::new(
+            CLASS,
+            "a block that is the head of a request, which the server leaves unread",
+            &["kept-body"],
+            |world| {
+                smuggled(
+                    world,
+                    &json!({"op": "http.blocks", "url": "https://api.iaas.test/v1/{index}", "block_bytes": 65536, "image_member": "m"}),
+                )
+            },
+        )
+        .may_contact(case::API),
         Case::new(CLASS, "a body of very many parts", &[], |world| {
             let many: Vec<Value> = (0..100_000).map(|_| json!("a")).chain([json!({"image": true})]).collect();
             let parts = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/x", "parts": many});

@@ -81,7 +81,7 @@ pub(super) fn endings() -> Vec<Ending> {
         Ending {
             name: "secrets in every field, then a seal in the wrong place",
             operations: json!([get("https://open.iaas.test/?q={{props.auth.password}}"), fail]),
-            says: &["the sealed value `auth.password` stands in the URL"],
+            says: &["the sealed value `auth.password` is in the URL"],
             ..Ending::default()
         },
         Ending {

@@ -141,7 +141,7 @@ fn a_torn_record_counts_as_none() {
     let sent = super::received(&cloud.api);
     assert!(sent.iter().all(|token| token.starts_with(TOKEN)), "{sent:?}");
     cloud.check_logins(&job, 1, 0, "the last call has repaired the file");
-    // What stands behind a whole record does not matter.
+    // What is behind a whole record does not matter.
     let whole = fs::read(&path).unwrap();
     write(&path, &[whole.as_slice(), b"more"].concat());
     cloud.check_logins(&job, 1, 0, "bytes behind the record");

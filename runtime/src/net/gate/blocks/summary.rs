@@ -1,8 +1,7 @@
 //! What an upload in blocks returns. An image has thousands of blocks, so digests are added up in the order of the blocks,
 //! and only those of blocks that overtook others are kept.
 
-use super::{BlocksSent, SentBlock};
-use crate::net::http_event::NOTHING_TO_SEND;
+use super::{AcceptedBlock, BlocksSent};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{Context, SHA256};
@@ -14,12 +13,12 @@ pub(super) struct Summary {
     /// The place of the first block that is not in the digest.
     next: u64,
     /// The blocks that overtook others.
-    waiting: BTreeMap<u64, Option<SentBlock>>,
+    waiting: BTreeMap<u64, Option<AcceptedBlock>>,
     sent: u64,
     skipped: u64,
     etags: Vec<String>,
-    /// The status of the block that was answered last.
-    status: u16,
+    /// The status of the block that was answered last; `None` if all blocks were left out.
+    status: Option<u16>,
 }
 
 impl Summary {
@@ -31,16 +30,16 @@ impl Summary {
             sent: 0,
             skipped: 0,
             etags: Vec::new(),
-            status: NOTHING_TO_SEND,
+            status: None,
         }
     }
 
     /// Adds the block at a place of the image; `None` was left out.
-    pub(super) fn add(&mut self, position: u64, block: Option<SentBlock>) {
+    pub(super) fn add(&mut self, position: u64, block: Option<AcceptedBlock>) {
         match &block {
             Some(block) => {
                 self.sent += 1;
-                self.status = block.status;
+                self.status = Some(block.status);
             }
             None => self.skipped += 1,
         }
@@ -59,8 +58,8 @@ impl Summary {
         self.sent + self.skipped
     }
 
-    /// Returns the result, and the status of the last response. All blocks were added.
-    pub(super) fn finish(self) -> (BlocksSent, u16) {
+    /// Returns the result, and the status of the last response, if there was one. All blocks were added.
+    pub(super) fn finish(self) -> (BlocksSent, Option<u16>) {
         // There are fewer blocks than numbers of 32 bits.
         let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let sent = BlocksSent {
@@ -81,7 +80,7 @@ mod tests {
     #[test]
     fn blocks_that_overtake_others_are_put_in_order() {
         let block = |text: &str| {
-            Some(SentBlock { sha256: digest(&SHA256, text.as_bytes()), status: 200, etag: text.to_owned() })
+            Some(AcceptedBlock { sha256: digest(&SHA256, text.as_bytes()), status: 200, etag: text.to_owned() })
         };
         let mut expected = Context::new(&SHA256);
         ["a", "b", "d"].iter().for_each(|text| expected.update(digest(&SHA256, text.as_bytes()).as_ref()));
@@ -94,7 +93,7 @@ mod tests {
             }
             assert!(summary.blocks() == 4 && summary.waiting.is_empty());
             let (sent, status) = summary.finish();
-            assert_eq!((sent.sent, sent.skipped, status), (3, 1, 200));
+            assert_eq!((sent.sent, sent.skipped, status), (3, 1, Some(200)));
             assert_eq!((sent.sha256_of_digests, sent.etags.concat()), (expected.clone(), "abd".to_owned()));
         }
     }

@@ -23,6 +23,16 @@ fn get(url: String, timeout_ms: Option<u32>) -> GuestRequest {
 }
 
 #[test]
+fn a_request_that_is_abandoned_during_its_login_was_not_sent() {
+    let (slow, api) = (slow_identity(Duration::from_millis(500)), api(&["token-number-1"]));
+    let running = start(&slow, &api);
+    assert!(!running.abandon(request("GET", api.url("/x")), Duration::from_millis(200)));
+    assert_eq!((slow.requests().len(), api.connections()), (1, 0));
+    let sent: Vec<bool> = running.events().iter().map(|event| event.sent).collect();
+    assert_eq!(sent, [true, false]);
+}
+
+#[test]
 fn a_request_does_not_wait_for_the_login_of_another_service() {
     let (slow, fast) = (slow_identity(Duration::from_secs(5)), identity("3600"));
     let (first, second) = (api(&["token-number-1"]), api(&["token-number-1"]));

@@ -10,7 +10,7 @@ type Headers = Vec<(String, String)>;
 /// The longest text that a slot shows. Places are for IDs and states, and not for what was sent.
 const MAX_SHOWN: usize = 1024;
 
-/// How a body is read.
+/// The format as which a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Empty,
@@ -98,10 +98,9 @@ pub(super) fn remove(places: &[Place], headers: &mut Headers, body: &mut Vec<u8>
 
 /// Returns true if a pointer is for a document with such a root. A server that gets a list may return a list,
 /// in which the places of an object are not found. A string may hold a whole document.
-pub(in crate::net) fn fits_root(pointer: &[String], document: &Value) -> bool {
-    let is_index = |token: &String| token == ANY || token.bytes().all(|byte| byte.is_ascii_digit());
+pub(super) fn fits_root(pointer: &[String], document: &Value) -> bool {
     match (document, pointer.first()) {
-        (Value::Array(_), Some(first)) => is_index(first),
+        (Value::Array(_), Some(first)) => first == ANY || is_index(first),
         (Value::Object(_), Some(first)) => first == ANY || !is_index(first),
         (Value::String(_), _) => false,
         _ => true,
@@ -109,7 +108,7 @@ pub(in crate::net) fn fits_root(pointer: &[String], document: &Value) -> bool {
 }
 
 /// Returns true if the text holds the name of one of the places, in any case.
-pub(in crate::net) fn may_hold<'a>(places: impl IntoIterator<Item = &'a Place>, body: &[u8]) -> bool {
+pub(super) fn may_hold<'a>(places: impl IntoIterator<Item = &'a Place>, body: &[u8]) -> bool {
     let text = body.to_ascii_lowercase();
     let name = |place: &Place| match place {
         Place::Json(tokens) => tokens.iter().rfind(|token| *token != ANY).cloned(),
@@ -184,7 +183,7 @@ fn is_kept((name, value): &(String, String), shown: &[&Place], captured: &[&Plac
 /// What is picked from a document.
 #[derive(Clone, Copy)]
 enum Picked {
-    /// Shown places: texts of a bounded length. `*` stands for the elements of lists, and not for
+    /// Shown places: texts of a bounded length. `*` means the elements of lists, and not for
     /// members of objects, because a server could choose a value as their names.
     Shown,
     /// Captured places, which become seals. They have no `*`.
@@ -208,7 +207,31 @@ fn kept_json(document: &Value, shown: &[&Place], captured: &[&Place]) -> Option<
             }
         }
     }
+    let has_index = |place: &&Place| place.pointer().is_some_and(|tokens| tokens.iter().any(|token| is_index(token)));
+    let is_numbered = shown.iter().chain(captured).any(has_index);
+    if let Some(kept) = &mut kept {
+        remove_gaps(kept, is_numbered);
+    }
     kept
+}
+
+/// Removes the elements of lists in which nothing is shown: a server could make as many of them as a secret has
+/// letters. If a place names an element by its number, only those after the last shown one are removed.
+fn remove_gaps(value: &mut Value, is_numbered: bool) {
+    match value {
+        Value::Array(items) => {
+            let length = items.iter().rposition(|item| !item.is_null()).map_or(0, |last| last + 1);
+            items.truncate(length);
+            items.retain(|item| is_numbered || !item.is_null());
+            items.iter_mut().for_each(|item| remove_gaps(item, is_numbered));
+        }
+        Value::Object(fields) => fields.values_mut().for_each(|field| remove_gaps(field, is_numbered)),
+        _ => {}
+    }
+}
+
+fn is_index(token: &str) -> bool {
+    token.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns the document with the plain values at a pointer alone, or `None` if there are none.

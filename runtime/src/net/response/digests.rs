@@ -1,4 +1,4 @@
-//! Removes headers from which a guest could learn about the parts of a response that it does not
+//! The fifth step: removes headers from which a guest could learn about the parts of a response that it does not
 //! see: validators, digests, signatures and lengths.
 
 /// Parts of the names of headers that say something about the whole response.
@@ -24,7 +24,7 @@ const WORDS: [&str; 8] = ["adler", "bytes", "crc", "len", "mac", "sha", "sig", "
 
 /// Removes such headers, except the seals of captured values. How a response was framed is removed, too: servers
 /// choose between a length and chunks by the size of the whole response.
-pub(in crate::net) fn remove(headers: &mut Vec<(String, String)>, is_seal: &dyn Fn(&str) -> bool) {
+pub(super) fn remove(headers: &mut Vec<(String, String)>, is_seal: &dyn Fn(&str) -> bool) {
     headers.retain(|(name, value)| {
         let name = name.to_ascii_lowercase().replace('_', "-");
         is_seal(value) || !(is_digest(&name) || name == "transfer-encoding")

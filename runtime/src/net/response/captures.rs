@@ -1,8 +1,10 @@
-//! Replaces the values that grants capture from a response by seals.
+//! The third step: replaces the values that grants capture from a response by seals.
 
-use super::{ResponseInScreening, Screening};
-use crate::net::cleaning::documents::{fits_root, may_hold};
-use crate::net::withheld::{Reason, Withheld};
+use super::ResponseInScreening;
+use super::agent_settings::replace_in_text;
+use super::documents::{fits_root, may_hold};
+use super::screening::Screening;
+use super::withheld::{WithheldKind, WithheldResponse};
 use crate::vault::MAX_CAPTURE;
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::Capture;
@@ -11,7 +13,7 @@ use wasm_cpi_policy::secret::{Layer, Secret};
 
 impl Screening<'_, '_> {
     /// Replaces the values to capture by seals.
-    pub(super) fn seal_captured(&mut self, captures: &[Capture], layer: Layer) -> Result<(), Withheld> {
+    pub(super) fn seal_captured(&mut self, captures: &[Capture], layer: Layer) -> Result<(), WithheldResponse> {
         let ResponseInScreening { method, path, .. } = *self.response;
         // Two captures may name the same place: the second one finds the seal of the first.
         let mut seals = Vec::new();
@@ -22,10 +24,15 @@ impl Screening<'_, '_> {
     }
 
     /// Replaces the values of one capture by seals, and adds these to `seals`.
-    fn seal_values(&mut self, capture: &Capture, layer: Layer, seals: &mut Vec<String>) -> Result<(), Withheld> {
+    fn seal_values(
+        &mut self,
+        capture: &Capture,
+        layer: Layer,
+        seals: &mut Vec<String>,
+    ) -> Result<(), WithheldResponse> {
         let (vault, name) = (self.vault, &capture.name);
         let (mut too_long, mut too_many) = (false, false);
-        let replaced = capture.place.replace(self.response.headers, self.response.body, &mut |value| {
+        let replaced = capture.place.replace_in_response(self.response.headers, self.response.body, &mut |value| {
             let fresh = !value.is_empty() && !seals.iter().any(|seal| seal == value);
             too_long |= Check::CaptureSize.refuses(value.len() > MAX_CAPTURE);
             (fresh && !too_long).then(|| vault.seal_captured(name, Secret::new(value), layer)).map(|seal| {
@@ -38,14 +45,14 @@ impl Screening<'_, '_> {
             let why = format!(
                 "the call has captured as many values as it may, and `{name}` is one too many; capture fewer values"
             );
-            return Err(self.withheld(Reason::Unreadable, &why).refused_by(Check::CaptureTotal));
+            return Err(self.error(WithheldKind::Unreadable, &why).refused_by(Check::CaptureTotal));
         }
         if too_long {
             let why = format!(
                 "the value `{name}` is longer than {MAX_CAPTURE} bytes, so it is not a credential; correct the grant's \
                  capture"
             );
-            return Err(self.withheld(Reason::Unreadable, &why).refused_by(Check::CaptureSize));
+            return Err(self.error(WithheldKind::Unreadable, &why).refused_by(Check::CaptureSize));
         }
         match replaced {
             Ok(true) => Ok(()),
@@ -54,7 +61,8 @@ impl Screening<'_, '_> {
             Ok(false) => {
                 let why =
                     format!("the value `{name}` is not in it, because it has another shape than the capture is for");
-                self.withhold(self.withheld(Reason::Unreadable, &why).refused_by(Check::CaptureUnreadable))
+                let error = self.error(WithheldKind::Unreadable, &why).refused_by(Check::CaptureUnreadable);
+                self.withhold(error)
             }
             Err(error) => self.reject_unreadable(capture, &error),
         }
@@ -62,24 +70,26 @@ impl Screening<'_, '_> {
 
     /// Withholds a response whose value to capture cannot be read. An error of another type need not hold that
     /// value, and passes if it does not name it.
-    fn reject_unreadable(&mut self, capture: &Capture, error: &PlaceError) -> Result<(), Withheld> {
+    fn reject_unreadable(&mut self, capture: &Capture, error: &PlaceError) -> Result<(), WithheldResponse> {
         let is_other_type = matches!(error.fault.kind, FaultKind::ContentType(_));
         let failed = !(200..300).contains(&self.response.status);
-        if is_other_type && failed && !may_hold([&capture.place], self.response.body) {
+        let mut shown = self.response.body.clone();
+        let is_clean = replace_in_text(&mut shown, &self.vault.search_deadline());
+        if is_other_type && failed && is_clean && !may_hold([&capture.place], &shown) {
             return Ok(());
         }
         let accepted = Check::CaptureUnreadable.refuse(|| {
             let why = unreadable(error);
             let why = format!("the value `{}` cannot be captured: {why}; correct the grant's capture", capture.name);
-            self.withheld(Reason::Unreadable, &why)
+            self.error(WithheldKind::Unreadable, &why)
         });
-        if is_other_type { accepted.or_else(|reason| self.withhold(reason)) } else { accepted }
+        if is_other_type { accepted.or_else(|error| self.withhold(error)) } else { accepted }
     }
 }
 
 /// Returns true if the body may hold a value to capture, and it cannot be captured. The vault does not know
 /// such a value, so it would not be redacted.
-pub(in crate::net) fn holds_uncaptured<'a>(
+pub(super) fn holds_uncaptured<'a>(
     mut captures: impl Iterator<Item = &'a Capture>,
     headers: &[(String, String)],
     body: &[u8],

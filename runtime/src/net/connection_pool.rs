@@ -1,4 +1,4 @@
-//! The connections of one call that are kept for further requests.
+//! The connection pool of one call: connections that are kept for further requests.
 //!
 //! A request uses a kept connection only if it has the same key and its address is allowed for the
 //! request. So every check of a new connection also holds for a kept one.
@@ -18,7 +18,7 @@ const MAX_IDLE: Duration = Duration::from_secs(30);
 /// The most connections that are kept at once.
 const MAX_KEPT: usize = 16;
 /// The number of TLS sessions to resume for each key and address.
-const SESSIONS: usize = 2;
+const SESSIONS_PER_KEY: usize = 2;
 
 /// What two requests must have in common in order to share a connection, beside its address.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,37 +31,38 @@ pub(super) struct ConnectionKey {
     pub proxy: Option<Proxy>,
     /// Whose credentials the requests carry: the name of a login or of the secrets. A server may
     /// remember on a connection who has authenticated.
-    pub identity: String,
+    pub credential_owner: String,
 }
 
 impl ConnectionKey {
     /// Returns true if a connection with the other key may carry this request.
     fn matches(&self, other: &ConnectionKey) -> bool {
         let tls = Check::KeptTls.accepts(self.tls == other.tls);
-        let identity = Check::KeptIdentity.accepts(self.identity == other.identity);
-        self.origin == other.origin && self.proxy == other.proxy && tls && identity
+        let owner = Check::KeptIdentity.accepts(self.credential_owner == other.credential_owner);
+        self.origin == other.origin && self.proxy == other.proxy && tls && owner
     }
 }
 
 /// The kept connections, and what resumes TLS sessions of closed ones.
 #[derive(Default)]
-pub struct Connections(Mutex<State>);
+pub struct ConnectionPool(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    kept: Vec<Kept>,
+    /// Connections without a request in progress, the oldest first.
+    idle: Vec<IdleConnection>,
     /// TLS configurations by key and address. Each has its own sessions, because a resumed session
     /// skips the check of the server's certificate.
     configs: Vec<(ConnectionKey, IpAddr, Arc<ClientConfig>)>,
 }
 
-struct Kept {
+struct IdleConnection {
     key: ConnectionKey,
     connection: Connection,
     until: Instant,
 }
 
-impl Connections {
+impl ConnectionPool {
     /// Returns a kept connection to one of these addresses that can carry a request with this key. Closes those on
     /// which the server sent something unasked. The HTTP library refuses those, too, before it sends anything.
     pub(super) async fn take(&self, key: &ConnectionKey, addresses: &[IpAddr]) -> Option<Connection> {
@@ -76,25 +77,25 @@ impl Connections {
     fn take_newest(&self, key: &ConnectionKey, addresses: &[IpAddr]) -> Option<Connection> {
         let mut state = self.lock();
         let now = Instant::now();
-        state.kept.retain(|kept| kept.until > now);
-        let fits = |kept: &Kept| {
-            let allowed = addresses.contains(&kept.connection.address);
-            key.matches(&kept.key) && Check::KeptAddress.accepts(allowed)
+        state.idle.retain(|idle| idle.until > now);
+        let fits = |idle: &IdleConnection| {
+            let allowed = addresses.contains(&idle.connection.address);
+            key.matches(&idle.key) && Check::KeptAddress.accepts(allowed)
         };
-        let index = state.kept.iter().rposition(fits)?;
-        Some(state.kept.remove(index).connection)
+        let index = state.idle.iter().rposition(fits)?;
+        Some(state.idle.remove(index).connection)
     }
 
     /// Keeps the connection for further requests with this key. `server_limit` is the time after which the
     /// server closes it, if it said so.
-    pub(super) fn keep(&self, key: ConnectionKey, connection: Connection, server_limit: Option<Duration>) {
+    pub(super) fn put(&self, key: ConnectionKey, connection: Connection, server_limit: Option<Duration>) {
         // A server counts from the end of its response, so it closes earlier than it seems from here.
         let limit = server_limit.map_or(MAX_IDLE, |limit| limit.saturating_sub(Duration::from_secs(1)).min(MAX_IDLE));
         let mut state = self.lock();
-        if state.kept.len() >= MAX_KEPT {
-            state.kept.remove(0);
+        if state.idle.len() >= MAX_KEPT {
+            state.idle.remove(0);
         }
-        state.kept.push(Kept { key, connection, until: Instant::now() + limit });
+        state.idle.push(IdleConnection { key, connection, until: Instant::now() + limit });
     }
 
     /// Returns the TLS configuration for a new connection: that of the settings, with the sessions of
@@ -111,7 +112,7 @@ impl Connections {
             return Arc::clone(config);
         }
         let mut config = ClientConfig::clone(settings);
-        config.resumption = Resumption::in_memory_sessions(SESSIONS);
+        config.resumption = Resumption::in_memory_sessions(SESSIONS_PER_KEY);
         let config = Arc::new(config);
         state.configs.push((key.clone(), address, Arc::clone(&config)));
         config

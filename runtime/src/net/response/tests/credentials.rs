@@ -1,8 +1,11 @@
+//! Captured values, credentials by their names, encodings and the tripwire.
+
+use super::screening::seal_and_blank;
+use super::tripwire::search;
 use super::*;
 use proptest::prelude::*;
-use serde_json::json;
-use wasm_cpi_policy::PathPattern;
 use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::{Capture, PathPattern};
 
 type Headers = Vec<(String, String)>;
 
@@ -35,11 +38,11 @@ fn receive(
     line: (&str, &str, u16),
     given: &[(&str, &str)],
     body: &str,
-) -> (Result<Vec<String>, Withheld>, Headers, String) {
+) -> (Result<Vec<String>, WithheldResponse>, Headers, String) {
     let (mut headers, mut body) = (headers(given), body.as_bytes().to_vec());
     let (method, path, status) = line;
     let mut response = ResponseInScreening { method, path, status, headers: &mut headers, body: &mut body };
-    let screened = screen(vault, &captures(), true, Layer::Context, &mut response);
+    let screened = seal_and_blank(vault, &captures(), true, Layer::Context, &mut response);
     let screened = screened.and_then(|screened| search(vault, &response).map(|()| screened));
     let texts = headers.iter().map(|(_, value)| value.as_bytes()).chain([body.as_slice()]);
     let seals = texts.flat_map(|text| vault.seals_in(text));
@@ -48,6 +51,43 @@ fn receive(
 }
 
 const JSON: (&str, &str) = ("content-type", "application/json");
+
+#[test]
+fn a_number_that_cannot_be_written_back_withholds_no_response() {
+    let vault = Vault::new();
+    for number in ["123456789012", "12345678901234567890123456"] {
+        let body = format!("{{\"access_token\":\"t-0123456789ab\",\"adminPass\":{number}}}");
+        let (result, _, body) = receive(&vault, ("POST", "/tokens", 200), &[JSON], &body);
+        assert_eq!(result.unwrap(), ["token"], "{number}");
+        assert!(body.contains("\"adminPass\":null"), "{body}");
+    }
+}
+
+#[test]
+fn agent_settings_in_a_text_decide_in_one_way_only() {
+    let settings = |env: &str| format!("agent_id: a\nmbus: m\nblobstore: b\nenv: {env}\n");
+    for status in [200, 404] {
+        let outcome = |env: &str| {
+            let headers = [("content-type", "text/plain"), ("x-console", "1")];
+            let (result, headers, body) = receive(&Vault::new(), ("GET", "/x", status), &headers, &settings(env));
+            result.map(|_| (headers, body)).map_err(|withheld| withheld.message)
+        };
+        assert_eq!(outcome("a password and a secret"), outcome("the apikey"), "{status}");
+        match outcome("the secret") {
+            Ok((headers, body)) => {
+                assert!(status == 404 && headers.is_empty() && body.is_empty(), "{headers:?} {body}")
+            }
+            Err(message) => assert!(status == 200 && message.contains("agent settings in pieces"), "{message}"),
+        }
+    }
+}
+
+#[test]
+fn what_a_login_shows_has_no_other_credentials() {
+    let mut shown = json!({"user": {"name": "u", "adminPass": "x", "list": [{"refresh_token": 7}]}, "id": "1"});
+    blank_shown(&mut shown);
+    assert_eq!(shown, json!({"user": {"name": "u", "adminPass": null, "list": [{"refresh_token": null}]}, "id": "1"}));
+}
 
 #[test]
 fn a_captured_value_reaches_the_guest_as_a_seal() {
@@ -65,7 +105,7 @@ fn a_captured_value_reaches_the_guest_as_a_seal() {
     assert_eq!(names.unwrap(), ["subject", "token"]);
     assert_eq!(headers.len(), 2);
     assert_eq!(opened(&headers[1].1), pair("subject", "gAAAA-first"));
-    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(opened(body["access_token"].as_str().unwrap()), pair("token", "gAAAA-second"));
     assert_eq!(body["expires_in"], 3600);
 
@@ -82,7 +122,7 @@ fn a_captured_value_reaches_the_guest_as_a_seal() {
 
     let (names, _, body) = receive(&vault, ("POST", "/servers", 202), &[JSON], r#"{"server":{"adminPass":"pw"}}"#);
     assert_eq!(names.unwrap(), ["admin"]);
-    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(opened(body["server"]["adminPass"].as_str().unwrap()), pair("admin", "pw"));
 }
 
@@ -118,7 +158,7 @@ fn a_value_that_cannot_be_captured_from_an_error_is_shown_to_no_one() {
         let mut body = sent.as_bytes().to_vec();
         let (headers, content) = (&mut headers, &mut body);
         let mut response = ResponseInScreening { method: "POST", path: "/tokens", status: 409, headers, body: content };
-        let hidden = screen(&Vault::new(), &captures(), true, Layer::Job, &mut response).unwrap();
+        let hidden = seal_and_blank(&Vault::new(), &captures(), true, Layer::Job, &mut response).unwrap();
         assert!(!hidden.unwrap_or_default().contains("hush"), "{sent}");
         assert!(!String::from_utf8_lossy(&body).contains("hush"), "{sent}");
     }
@@ -134,11 +174,11 @@ fn a_value_that_cannot_be_captured_withholds_the_response() {
         (200, &[("content-type", "text/plain")][..], r#"{"access_token":"hush"}"#, "Content-Type is not JSON"),
         (200, &[JSON], r#"{"access_token":"hush""#, "malformed"),
         (400, &[JSON], r#"{"access_token":"hush","access_token":"hush"}"#, "a key twice"),
-        (200, &[JSON], r#"{"access_token":{"hush":"hush"}}"#, "not one plain value"),
+        (200, &[JSON], r#"{"access_token":{"hush":"hush"}}"#, "not a single plain value"),
         (200, &twice, "{}", "more than once"),
     ] {
         let error = receive(&vault, ("POST", "/tokens", status), given, body).0.unwrap_err();
-        assert_eq!(error.reason, Reason::Unreadable);
+        assert_eq!(error.kind, WithheldKind::Unreadable);
         assert!(error.message.contains(why), "{error}");
         assert!(!format!("{error:?}").contains("hush"), "{error:?}");
     }
@@ -206,14 +246,12 @@ fn credentials_in_fields_are_blanked() {
 
 #[test]
 fn credentials_in_documents_within_strings_are_blanked() {
-    let inner =
-        serde_json::json!({"data": {"password": "hush", "size": 7}, "list": "[{\"adminPass\":\"hush\"}]"}).to_string();
-    let body = serde_json::json!({"annotations": {"last-applied": inner, "text": "{ no document"}}).to_string();
+    let inner = json!({"data": {"password": "hush", "size": 7}, "list": "[{\"adminPass\":\"hush\"}]"}).to_string();
+    let body = json!({"annotations": {"last-applied": inner, "text": "{ no document"}}).to_string();
     let (names, _, after) = receive(&Vault::new(), ("GET", "/vms", 200), &[JSON], &body);
     assert!(names.is_ok() && !after.contains("hush"), "{after}");
-    let after: serde_json::Value = serde_json::from_str(&after).unwrap();
-    let inner: serde_json::Value =
-        serde_json::from_str(after["annotations"]["last-applied"].as_str().unwrap()).unwrap();
+    let after: Value = serde_json::from_str(&after).unwrap();
+    let inner: Value = serde_json::from_str(after["annotations"]["last-applied"].as_str().unwrap()).unwrap();
     assert_eq!((&inner["data"]["size"], &inner["data"]["password"]), (&json!(7), &json!(null)));
     assert_eq!(after["annotations"]["text"], "{ no document");
 }
@@ -240,7 +278,7 @@ fn a_guess_that_was_captured_is_not_searched_for_in_withheld_text() {
     // A credential of the operator is reported wherever it is.
     vault.register("key", Secret::new("credential-of-the-job"));
     let (result, ..) = seen("admin password: credential-of-the-job", "text/plain", 200);
-    assert_eq!(result.unwrap_err().reason, Reason::Leak("key".into()));
+    assert_eq!(result.unwrap_err().kind, WithheldKind::Leak("key".into()));
 }
 
 #[test]
@@ -258,14 +296,14 @@ fn text_that_names_a_credential_field_is_withheld_where_secrets_are_sent() {
     ] {
         let screen_with = |guarded, status, headers: &mut Headers, body: &mut Vec<u8>| {
             let mut response = ResponseInScreening { method: "GET", path: "/", status, headers, body };
-            screen(&Vault::new(), &[], guarded, Layer::Job, &mut response)
+            seal_and_blank(&Vault::new(), &[], guarded, Layer::Job, &mut response)
         };
         let new = || (headers(&[("content-type", content_type), ("retry-after", "7")]), body.as_bytes().to_vec());
         let (mut headers, mut left) = new();
         let error = screen_with(true, 200, &mut headers, &mut left).unwrap_err();
-        assert_eq!((error.reason, error.check), (Reason::Unreadable, Some(Check::CredentialUnreadable)), "{body}");
+        assert_eq!((error.kind, error.check), (WithheldKind::Unreadable, Some(Check::CredentialUnreadable)), "{body}");
         assert!(!error.message.contains("hush"), "{}", error.message);
-        // An error keeps its status and headers, and people see none of the body.
+        // An error keeps its status and headers, and operators see none of the body.
         let (mut headers, mut left) = new();
         let hidden = screen_with(true, 503, &mut headers, &mut left).unwrap().unwrap();
         assert!(left.is_empty() && headers.len() == 2 && !hidden.contains("hush"), "{hidden}");
@@ -274,7 +312,7 @@ fn text_that_names_a_credential_field_is_withheld_where_secrets_are_sent() {
     let (mut headers, mut body) = (headers(&[("content-type", "image/png")]), binary.to_vec());
     let mut response =
         ResponseInScreening { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
-    assert!(screen(&Vault::new(), &[], true, Layer::Job, &mut response).is_ok());
+    assert!(seal_and_blank(&Vault::new(), &[], true, Layer::Job, &mut response).is_ok());
     assert_eq!(body, binary);
 }
 
@@ -285,11 +323,11 @@ fn text_in_another_charset_is_withheld_where_secrets_are_sent() {
         let (mut headers, mut body) = (headers(&[("content-type", content_type)]), utf16.clone());
         let mut response =
             ResponseInScreening { method: "GET", path: "/", status, headers: &mut headers, body: &mut body };
-        screen(&Vault::new(), &[], guarded, Layer::Job, &mut response).map(|hidden| (hidden, body.len()))
+        seal_and_blank(&Vault::new(), &[], guarded, Layer::Job, &mut response).map(|hidden| (hidden, body.len()))
     };
     for content_type in ["application/json;charset=UTF-16", "application/json", "text/plain"] {
         let error = screen_with(true, 200, content_type).unwrap_err();
-        assert_eq!((error.reason, error.check), (Reason::Encoded, Some(Check::CharsetResponse)));
+        assert_eq!((error.kind, error.check), (WithheldKind::Encoded, Some(Check::CharsetResponse)));
         let hidden = format!("{} bytes that are not text in UTF-8", utf16.len());
         assert_eq!(screen_with(true, 404, content_type), Ok((Some(hidden), 0)));
         assert_eq!(screen_with(false, 200, content_type), Ok((None, utf16.len())));
@@ -323,7 +361,7 @@ fn an_unreadable_body_that_names_a_credential_field_is_withheld() {
         "<r><adminPass>hush</adminPass>",
     ] {
         let error = receive(&Vault::new(), ("GET", "/", 200), &[], body).0.unwrap_err();
-        assert_eq!(error.reason, Reason::Unreadable, "{body}");
+        assert_eq!(error.kind, WithheldKind::Unreadable, "{body}");
         assert!(!error.message.contains("hush"), "{error}");
     }
 }
@@ -339,7 +377,7 @@ fn a_known_secret_withholds_the_response() {
         (&[("correct%20horse%20battery", "x")], ""),
     ] {
         let error = receive(&vault, ("GET", "/", 200), given, body).0.unwrap_err();
-        assert_eq!(error.reason, Reason::Leak("password".to_owned()));
+        assert_eq!(error.kind, WithheldKind::Leak("password".to_owned()));
         assert!(error.message.contains("`password`") && !error.message.contains("horse"), "{error}");
     }
     // A secret in a part that is removed is not a leak.
@@ -353,7 +391,7 @@ fn a_captured_value_must_not_occur_elsewhere_in_the_response() {
     let vault = Vault::new();
     let body = r#"{"access_token":"gAAAA-long-token","again":"gAAAA-long-token"}"#;
     let error = receive(&vault, ("POST", "/tokens", 200), &[JSON], body).0.unwrap_err();
-    assert_eq!(error.reason, Reason::Leak("token".to_owned()));
+    assert_eq!(error.kind, WithheldKind::Leak("token".to_owned()));
 }
 
 #[test]
@@ -365,7 +403,7 @@ fn a_value_that_equals_a_known_secret_is_captured_like_any_other() {
         let body = json!({"access_token": value}).to_string();
         let (names, _, body) = receive(&vault, ("POST", "/tokens", 200), &[JSON], &body);
         assert_eq!(names.unwrap(), ["token"]);
-        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let body: Value = serde_json::from_str(&body).unwrap();
         let seal = body["access_token"].as_str().unwrap();
         assert_ne!(seal, known);
         let sealed = vault.open(seal).unwrap();
@@ -388,9 +426,9 @@ fn encoded_responses_are_refused_where_secrets_are_sent() {
         let (mut headers, mut body) = (headers(&[(header, encoding)]), body.as_bytes().to_vec());
         let mut response =
             ResponseInScreening { method: "GET", path: "/", status: 200, headers: &mut headers, body: &mut body };
-        let screened = screen(&Vault::new(), &[], guarded, Layer::Job, &mut response);
+        let screened = seal_and_blank(&Vault::new(), &[], guarded, Layer::Job, &mut response);
         assert_eq!(screened.is_ok(), allowed, "{encoding}");
-        assert!(allowed || screened.unwrap_err().reason == Reason::Encoded);
+        assert!(allowed || screened.unwrap_err().kind == WithheldKind::Encoded);
     }
 }
 

@@ -1,65 +1,4 @@
-mod settings;
-
 use super::*;
-use crate::vault::Vault;
-use base64::Engine;
-use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
-use serde_json::{Value, json};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use wasm_cpi_policy::destination::Destination;
-use wasm_cpi_policy::{Policy, PolicyFile, Properties};
-
-/// A policy with one grant, which the other keys are laid over.
-fn policy(more: Value) -> Policy {
-    let mut grant =
-        json!({"id": "api", "to": "https://api.iaas.test", "methods": ["GET", "HEAD", "POST"], "paths": ["/**"]});
-    grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let file = json!({"version": 1, "trust_undeclared": true, "http": [grant]}).to_string();
-    let properties = json!({"password": "pass"}).as_object().unwrap().clone();
-    let properties = Properties::merge(properties, serde_json::Map::new());
-    Policy::resolve(&PolicyFile::parse(&file).unwrap(), &properties, None, &[], false).unwrap()
-}
-
-struct Cleaned {
-    result: Result<Option<String>, Withheld>,
-    headers: Vec<(String, String)>,
-    body: String,
-}
-
-/// Cleans a response of the policy's only grant to `POST /vms` with these secrets, or to a GET.
-fn cleaned(policy: &Policy, filled: &[&str], status: u16, headers: &[(&str, &str)], body: &str) -> Cleaned {
-    cleaned_while(&Patience::unlimited(), policy, filled, status, headers, body)
-}
-
-/// Does the same in a call that may end.
-fn cleaned_while(
-    patience: &Patience<'_>,
-    policy: &Policy,
-    filled: &[&str],
-    status: u16,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> Cleaned {
-    let grant = Arc::clone(&policy.http[0]);
-    let cleaning = policy.cleaning(&Destination::parse("https://api.iaas.test/vms", 2048).unwrap());
-    let filled: Vec<String> = filled.iter().map(|name| (*name).to_owned()).collect();
-    let mut headers: Vec<(String, String)> =
-        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let mut body = body.as_bytes().to_vec();
-    let rules = Rules { grant: &grant, cleaning: &cleaning, filled: &filled, patience };
-    let method = if filled.is_empty() { "GET" } else { "POST" };
-    let mut response = ResponseInScreening { method, path: "/vms", status, headers: &mut headers, body: &mut body };
-    let result =
-        clean(&rules, &mut response).and_then(|hidden| clean_settings(&mut response, patience).map(|()| hidden));
-    Cleaned { result, headers, body: String::from_utf8(body).unwrap() }
-}
-
-const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
-
-fn slot(show: Value) -> Value {
-    json!({"slots": [{"method": "POST", "path": "/vms", "place": "json:/user_data", "takes": ["password"], "show": show}]})
-}
 
 #[test]
 fn the_answer_to_a_filled_slot_is_its_status_and_the_shown_places() {
@@ -69,7 +8,7 @@ fn the_answer_to_a_filled_slot_is_its_status_and_the_shown_places() {
     let headers = [("content-type", "application/json"), ("x-echo", "12345678"), ("Retry-After", "7"), ("etag", "e")];
     for status in [200, 202, 400, 500] {
         let shown = cleaned(&policy, &["password"], status, &headers, &body.to_string());
-        let expected = json!({"server": {"id": "vm-1"}, "links": [{"rel": "self"}, null]});
+        let expected = json!({"server": {"id": "vm-1"}, "links": [{"rel": "self"}]});
         assert_eq!(serde_json::from_str::<Value>(&shown.body).unwrap(), expected);
         assert_eq!(shown.headers.len(), 2, "{:?}", shown.headers);
         assert_eq!(shown.result.unwrap().is_some(), status >= 400);
@@ -108,7 +47,7 @@ fn two_filled_slots_show_what_both_show_and_captures_are_kept() {
     let body = json!({"id": 1, "x": 2, "y": 3, "keys": [{"token": "t", "z": 4}, 5]}).to_string();
     let headers = [("content-type", "application/json"), ("set-cookie", "s=1"), ("x-other", "2")];
     let both = cleaned(&policy, &["password", "token"], 200, &headers, &body);
-    assert_eq!(serde_json::from_str::<Value>(&both.body).unwrap(), json!({"id": 1, "keys": [{"token": "t"}, null]}));
+    assert_eq!(serde_json::from_str::<Value>(&both.body).unwrap(), json!({"id": 1, "keys": [{"token": "t"}]}));
     assert_eq!(both.headers.len(), 2, "{:?}", both.headers);
     let one = cleaned(&policy, &["password"], 200, JSON, &body);
     assert_eq!(serde_json::from_str::<Value>(&one.body).unwrap()["x"], 2);
@@ -176,7 +115,7 @@ fn an_answer_in_which_places_cannot_be_found_is_withheld() {
         let failure = cleaned(&policy, &[], 200, &headers, body).result.unwrap_err();
         assert_eq!(failure.check, Some(Check::DropUnreadable), "{body}");
         assert!(!failure.message.contains("HIDDEN"), "{failure}");
-        // A guest decides by the status of an error, and people see the rest, unless it names the place.
+        // A guest decides by the status of an error, and operators see the rest, unless it names the place.
         let error = cleaned(&policy, &[], 503, &headers, body);
         assert_eq!((error.body.as_str(), error.headers.len()), ("", 0));
         let shown = error.result.unwrap().unwrap();
@@ -199,20 +138,21 @@ fn an_answer_in_which_places_cannot_be_found_is_withheld() {
 }
 
 #[test]
-fn people_see_an_error_without_dropped_places_and_without_credentials() {
+fn operators_see_an_error_without_dropped_places_and_without_credentials() {
     let mut rules = slot(json!(["json:/id"]));
     rules.as_object_mut().unwrap().insert("drop".to_owned(), json!(["json:/*/user_data"]));
     let policy = policy(rules);
-    let shown = |filled: &[&str], headers, body: &str| cleaned(&policy, filled, 400, headers, body).result.unwrap();
+    let shown =
+        |secret_names: &[&str], headers, body: &str| cleaned(&policy, secret_names, 400, headers, body).result.unwrap();
     let body = json!({"badRequest": {"message": "no such flavor", "user_data": "DROPPED", "adminPass": "HANDED-OUT"}});
     let expected = json!({"badRequest": {"message": "no such flavor", "adminPass": null}}).to_string();
     assert_eq!(shown(&["password"], JSON, &body.to_string()), Some(expected));
     let html: &[(&str, &str)] = &[("content-type", "text/html")];
-    for filled in [&["password"][..], &[]] {
+    for secret_names in [&["password"][..], &[]] {
         let page = "<h1>502 Bad Gateway</h1>";
-        assert_eq!(shown(filled, html, page).as_deref(), Some(page));
+        assert_eq!(shown(secret_names, html, page).as_deref(), Some(page));
         for page in ["user_data: DROPPED", "<p>USER_DATA is DROPPED", "adminPass=HANDED-OUT"] {
-            let text = shown(filled, &[("content-type", "text/plain")], page).unwrap();
+            let text = shown(secret_names, &[("content-type", "text/plain")], page).unwrap();
             assert!(text.contains("not shown") && !text.contains("DROPPED") && !text.contains("HANDED"), "{text}");
         }
     }
@@ -222,10 +162,10 @@ fn people_see_an_error_without_dropped_places_and_without_credentials() {
 fn cleaning_stops_when_the_call_is_over() {
     let over = Vault::new();
     over.stop_searches_when(Box::new(|| true));
-    for (filled, status) in [(&[][..], 200), (&[], 404), (&["password"], 404)] {
+    for (secret_names, status) in [(&[][..], 200), (&[], 404), (&["password"], 404)] {
         for body in ["{\"agent_id\": \"a\"}", "{\"agent_id\": 1}", "<r>agent_id</r>"] {
             let policy = policy(slot(json!(["json:/agent_id"])));
-            let stopped = cleaned_while(&over.patience(), &policy, filled, status, &[("x-a", "1")], body);
+            let stopped = cleaned_while(&over.search_deadline(), &policy, secret_names, status, &[("x-a", "1")], body);
             assert!(stopped.result.unwrap_err().message.contains("the call was over"), "{status} {body}");
         }
     }
@@ -248,7 +188,7 @@ fn the_union_of_all_grants_of_the_origin_is_dropped() {
     let file = json!({"version": 1, "trust_undeclared": true, "http": grants}).to_string();
     let properties = Properties::merge(serde_json::Map::new(), serde_json::Map::new());
     let policy = Policy::resolve(&PolicyFile::parse(&file).unwrap(), &properties, None, &[], false).unwrap();
-    let drops = |url: &str| policy.cleaning(&Destination::parse(url, 2048).unwrap()).drop;
+    let drops = |url: &str| policy.hidden_places(&Destination::parse(url, 2048).unwrap()).drop;
     assert_eq!(drops("https://api.iaas.test/a"), ["json:/b", "json:/c"].map(|place| place.parse().unwrap()));
     assert_eq!(drops("https://api.iaas.test:8443/a"), ["json:/d"].map(|place| place.parse().unwrap()));
     assert!(drops("http://api.iaas.test/a").is_empty());

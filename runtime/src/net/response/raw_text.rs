@@ -1,4 +1,4 @@
-//! The text of a body that is not parsed, or not yet.
+//! Removes byte order marks and JSON escapes from bodies before they are searched.
 
 /// The start of an escape of JSON, which may hide any letter of a name.
 pub(super) const ESCAPE: &str = "\\u";
@@ -8,7 +8,7 @@ pub(super) fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// Returns the text with the letters that JSON's `\u` escapes stand for. Of an escape that does not stand for a
+/// Returns the text with the letters that JSON's `\u` escapes mean. Of an escape that is not a
 /// character of Latin-1, only the `u` is removed.
 pub(super) fn without_escapes(text: &str) -> String {
     let mut pieces = text.split(ESCAPE);

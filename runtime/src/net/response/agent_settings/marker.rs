@@ -88,7 +88,7 @@ fn finders(forms: &[String]) -> Vec<memmem::Finder<'static>> {
     forms.iter().map(|text| memmem::Finder::new(text.as_bytes()).into_owned()).collect()
 }
 
-/// Returns the characters that base64 makes of the text wherever it stands in longer text: for each
+/// Returns the characters that base64 makes of the text wherever it is in longer text: for each
 /// alignment those that do not depend on what is around it.
 fn encoded(text: &str) -> Vec<String> {
     let at = |offset: usize, engine: &GeneralPurpose| {
@@ -100,7 +100,7 @@ fn encoded(text: &str) -> Vec<String> {
 
 /// What a text holds of marked settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Match {
     Nothing,
     /// Everything from the first to the last marker.
     Whole,
@@ -116,9 +116,9 @@ enum Mark {
 
 /// Returns what a text holds of marked settings, whatever divides it into lines. A tag may divide a marker,
 /// or hold it.
-pub(super) fn find(text: &[u8]) -> Found {
-    let all = letters(text, |_| 0);
-    let undivided = letters(text, escape_length);
+pub(super) fn classify(text: &[u8]) -> Match {
+    let all = base64_characters(text, |_| 0);
+    let undivided = base64_characters(text, escape_length);
     let streams = [&all, &undivided];
     let marks = streams.map(|stream| marks(stream));
     let is_whole = |marks: &Vec<Mark>| {
@@ -126,44 +126,46 @@ pub(super) fn find(text: &[u8]) -> Found {
         !pairs.is_empty() && rest.is_empty() && pairs.iter().all(|pair| *pair == [Mark::First, Mark::Last])
     };
     match (marks.iter().all(Vec::is_empty), marks.iter().any(is_whole)) {
-        (_, true) => Found::Whole,
-        (false, false) => Found::Piece,
-        (true, false) if streams.iter().any(|stream| has_part(stream)) => Found::Piece,
-        (true, false) => Found::Nothing,
+        (_, true) => Match::Whole,
+        (false, false) => Match::Piece,
+        (true, false) if streams.iter().any(|stream| contains_marker_part(stream)) => Match::Piece,
+        (true, false) => Match::Nothing,
     }
 }
 
 /// Returns what an object with these keys is. Servers may change the order of keys.
-pub(super) fn find_in_keys<'a>(keys: impl Iterator<Item = &'a String>) -> Found {
-    let (mut found, mut first, mut last) = (Found::Nothing, false, false);
-    for key in keys.filter(|key| may_be_in(key.as_bytes())) {
-        let marks = marks(&letters(key.as_bytes(), |_| 0));
+pub(super) fn classify_keys<'a>(keys: impl Iterator<Item = &'a String>) -> Match {
+    let (mut found, mut first, mut last) = (Match::Nothing, false, false);
+    for key in keys.filter(|key| may_contain_marker(key.as_bytes())) {
+        let marks = marks(&base64_characters(key.as_bytes(), |_| 0));
         (first, last) = (first || marks.contains(&Mark::First), last || marks.contains(&Mark::Last));
-        found = if find(key.as_bytes()) == Found::Nothing { found } else { Found::Piece };
+        found = if classify(key.as_bytes()) == Match::Nothing { found } else { Match::Piece };
     }
-    if first && last { Found::Whole } else { found }
+    if first && last { Match::Whole } else { found }
 }
 
 /// Returns true if text holds the marker, whatever divides it.
-pub(super) fn is_divided_in(text: &[u8]) -> bool {
-    let all = letters(text, |_| 0);
-    let undivided = letters(text, escape_length);
-    is_in(&all) || (undivided != all && is_in(&undivided))
+pub(super) fn contains_divided_marker(text: &[u8]) -> bool {
+    let all = base64_characters(text, |_| 0);
+    let undivided = base64_characters(text, escape_length);
+    contains_marker(&all) || (undivided != all && contains_marker(&undivided))
 }
 
 /// Returns true if text holds the marker.
-pub(super) fn is_in(text: &[u8]) -> bool {
-    text.len() >= MARKER.len() && may_be_in(text) && PATTERNS.iter().any(|pattern| pattern.find(text).is_some())
+pub(super) fn contains_marker(text: &[u8]) -> bool {
+    text.len() >= MARKER.len()
+        && may_contain_marker(text)
+        && PATTERNS.iter().any(|pattern| pattern.find(text).is_some())
 }
 
 /// Returns false for most texts that hold no part of a marker.
-pub(super) fn may_be_in(text: &[u8]) -> bool {
+pub(super) fn may_contain_marker(text: &[u8]) -> bool {
     GRAMS.occur_in(text)
 }
 
 /// Returns the markers in a text, in their order.
 fn marks(text: &[u8]) -> Vec<Mark> {
-    if !is_in(text) {
+    if !contains_marker(text) {
         return Vec::new();
     }
     // Both kinds end in the same way, and so do their forms.
@@ -180,28 +182,28 @@ fn marks(text: &[u8]) -> Vec<Mark> {
 }
 
 /// Returns true if a text consists of a part of a marker, ends with the start of one, or starts with the end.
-fn has_part(text: &[u8]) -> bool {
+fn contains_marker_part(text: &[u8]) -> bool {
     let is_at_an_end = |pattern: &[u8]| {
         (MIN_PART..pattern.len().min(text.len() + 1))
             .any(|length| text.ends_with(&pattern[..length]) || text.starts_with(&pattern[pattern.len() - length..]))
             || (text.len() >= MIN_PART && memmem::find(pattern, text).is_some())
     };
-    may_be_in(text) && PATTERNS.iter().any(|pattern| is_at_an_end(pattern.needle()))
+    may_contain_marker(text) && PATTERNS.iter().any(|pattern| is_at_an_end(pattern.needle()))
 }
 
 /// Returns the characters that the marker and base64 consist of, without everything that may divide
 /// them: white space, indentation, quotes, the zeros of UTF-16, and what `divider` returns the length of.
-pub(super) fn letters(text: &[u8], divider: fn(&[u8]) -> usize) -> Vec<u8> {
-    let mut letters = Vec::with_capacity(text.len());
+pub(super) fn base64_characters(text: &[u8], divider: fn(&[u8]) -> usize) -> Vec<u8> {
+    let mut found = Vec::with_capacity(text.len());
     let mut at = 0;
     while let Some(byte) = text.get(at) {
         let length = divider(&text[at..]);
         if length == 0 && is_base64(*byte) {
-            letters.push(*byte);
+            found.push(*byte);
         }
         at += length.max(1);
     }
-    letters
+    found
 }
 
 /// Returns the length of an escape of white space or a tag at the start of the text; 0 if there is none.

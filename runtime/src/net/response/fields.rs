@@ -9,7 +9,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use super::charset::is_text;
-use crate::net::raw_text::{ESCAPE, without_byte_order_mark, without_escapes};
+use super::raw_text::{ESCAPE, without_byte_order_mark, without_escapes};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{blank_xml, parse_json};
 use wasm_cpi_policy::strict_json::is_affordable;
@@ -83,6 +83,20 @@ pub(super) fn blank(body: &[u8], guarded: bool, is_seal: &dyn Fn(&str) -> bool) 
     };
     let is_named = || named(without_escapes(&String::from_utf8_lossy(document)).as_bytes());
     blanked.or_else(|unreadable| if is_named() { Err(unreadable) } else { Ok(None) })
+}
+
+/// Blanks such fields in what the guest may see of the response to a login. The operator named the value itself.
+pub(in crate::net) fn blank_shown(value: &mut Value) {
+    let is_unwanted = |name: &str| is_one_of(name, &NAMES) || is_one_of(name, &HANDED_OUT);
+    Check::CredentialFields.perform(|| walk(value, false, &is_unwanted, &|_| false));
+}
+
+/// Returns true if a text of a guest holds the name of a field that is blanked in responses, also with escapes of
+/// JSON, and with whatever servers put between the words of a name.
+pub(in crate::net) fn names_hidden_field(text: &[u8], guarded: bool) -> bool {
+    let text = without_escapes(&String::from_utf8_lossy(text)).replace(['.', ' '], "");
+    let handed_out = Check::CredentialsHandedOut.choose(guarded, false);
+    names_one_of(text.as_bytes(), &NAMES) || (handed_out && names_one_of(text.as_bytes(), &HANDED_OUT))
 }
 
 /// Returns true if the text holds one of the names, in any case and with any `_` and `-` in it.
