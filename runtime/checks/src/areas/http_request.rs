@@ -73,7 +73,7 @@ pub(crate) const QueryHidden: Entry = refusal(
 );
 pub(crate) const HeaderConditional: Entry = refusal(
     "header-conditional",
-    "A guarded request sets an `If-*` header, with which a guest could compare hidden values of the server.",
+    "The request sets an `If-*` header, with which a guest could compare hidden values of the server.",
     "The guest's author leaves the header out, or compares with `*`.",
 );
 pub(crate) const QueryCredentials: Entry = refusal(
