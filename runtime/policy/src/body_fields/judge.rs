@@ -1,12 +1,13 @@
 //! Compares a request with the rules for its fields.
 
+mod value;
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::field_place::{FieldKind, FieldPlace, Token, is_name, written};
 use super::request::{JudgedBody, JudgedRequest, query_text};
-use super::rule::Allowed;
 use super::{FieldRules, Rule};
 use crate::normalize_header_name;
 use crate::place::{Message, Place, PlaceError, expect_plain_body, parse_form, parse_json};
@@ -251,54 +252,6 @@ impl FieldRules {
         let next: Vec<&Token> = self.of(kind).filter_map(|(_, (place, _))| place.next_after(path)).collect();
         let named = |token: &&Token| **token != Token::Any && token.matches(name);
         !next.iter().any(named) && next.iter().any(|token| token.is_variant(name))
-    }
-
-    /// Judges one value by the rules for its place and for the places above.
-    fn judge_value<T: AsRef<str>>(
-        &self,
-        kind: FieldKind,
-        path: &[T],
-        value: &Value,
-        met: &mut Met,
-    ) -> Result<(), FieldMismatch> {
-        let mut listed = false;
-        let mut above = None;
-        for (number, (place, rule)) in self.of(kind).filter(|(_, (place, _))| place.is_above(path)) {
-            let here = place.is_at(path);
-            met[number] |= here;
-            let refused = || FieldMismatch::from(FieldFault::Rule { place: place.to_string(), rule: rule.to_string() });
-            match &rule.allowed {
-                Allowed::Nothing => {
-                    Check::FieldAbsent.refuse(refused)?;
-                    listed = true;
-                }
-                Allowed::Anything => listed = true,
-                _ if here => {
-                    Check::FieldValue.ensure(rule.accepts(value), refused)?;
-                    listed = true;
-                }
-                // It is part of a JSON value that was judged as a whole.
-                _ if kind == FieldKind::Json => listed = true,
-                _ => above = Some(refused()),
-            }
-        }
-        // Servers read `Image.1` as an element of `Image`, whose value is limited.
-        if let Some(refused) = above.filter(|_| !listed && !self.deny_others) {
-            Check::FieldValue.refuse(|| refused)?;
-        }
-        let container = match value {
-            Value::Object(object) => Some(object.is_empty()),
-            Value::Array(list) => Some(list.is_empty()),
-            _ => None,
-        };
-        let leads = || self.of(kind).any(|(_, (place, _))| place.next_after(path).is_some());
-        if listed || container == Some(false) || (container == Some(true) && leads()) {
-            return Ok(());
-        }
-        match self.others(kind, path) {
-            Some(check) => check.refuse(|| FieldFault::Other(written(kind, path)).into()),
-            None => Ok(()),
-        }
     }
 
     /// Returns the rules for fields of this kind, with their numbers.
