@@ -25,14 +25,15 @@ struct Pass {
 
 /// Where the lives take place: the simulator, and the real services if there are some.
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
-    measure_on(bench, &Site::simulated(1), "the simulator", report)?;
+    measure_on(bench, &Site::simulated(1), "the simulator", Target::AtMost(0.8), report)?;
     match RealCloud::from_environment() {
-        Some(cloud) => measure_on(bench, &Site::new(cloud), "real services", report),
+        // Most of the time is that of the services, which differs from machine to machine.
+        Some(cloud) => measure_on(bench, &Site::new(cloud), "real services", Target::None, report),
         None => Ok(()),
     }
 }
 
-fn measure_on(bench: &Bench, site: &Site, place: &str, report: &mut Report) -> Result<(), String> {
+fn measure_on(bench: &Bench, site: &Site, place: &str, target: Target, report: &mut Report) -> Result<(), String> {
     let variants = [
         ("kept connections and tokens", Cpi::install(site, true)?, false),
         ("a connection per request, a login per call", Cpi::install(site, false)?, true),
@@ -47,7 +48,7 @@ fn measure_on(bench: &Bench, site: &Site, place: &str, report: &mut Report) -> R
     let times = passes.each_ref().map(|passes| quantile(passes.iter().map(|pass| pass.wall).collect(), 50));
     let name = format!("life of a VM with a disk on {place} ({} calls)", script::METHODS.len());
     report.figure(name.as_str(), times[0].as_secs_f64(), "s", Target::None);
-    report.figure(format!("{name} vs. nothing kept"), ratio(times[0], times[1]), "x", Target::AtMost(0.8));
+    report.figure(format!("{name} vs. nothing kept"), ratio(times[0], times[1]), "x", target);
     let rows = variants.iter().zip(&passes).zip(times).map(|(((name, ..), passes), time)| {
         let last = passes.last().copied().unwrap_or_default();
         let seconds = (time.as_secs_f64() * 100.0).round() / 100.0;
