@@ -38,7 +38,10 @@ fn check_without_tokens(cloud: &Cloud, job: &Job, what: &str) {
         let response = cloud.send(job);
         assert_eq!(cloud.logins() - before, 1, "{what}");
         let warnings = response.stderr.lines().filter(|line| line.contains(" warn: ") || line.contains(" error: "));
-        assert!(warnings.count() <= 1, "{what}: {}", response.stderr);
+        // These two are about other files of the cache.
+        let others = ["the new time stamp of the prepared guest", "a leak would not be remembered"];
+        let unexpected = warnings.filter(|line| !others.iter().any(|other| line.contains(other)));
+        assert_eq!(unexpected.count(), 0, "{what}: {}", response.stderr);
     }
 }
 
