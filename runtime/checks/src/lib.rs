@@ -83,12 +83,11 @@ checks! {
         FieldBody FieldOperation FieldSerialised
     }
     "Config, policy and needs files" policy_file {
-        PlainHttp SecretWildcard RegionListed LayerProperty LayerToken LayerSignature LayerCapture LayerCertificate LayerCa
-        RegionForm ServiceForm ServiceOfContext ServiceIssuer RoleForm RoleOfContext
+        PlainHttp SecretWildcard LayerProperty LayerToken LayerCapture LayerCertificate LayerCa
         LiteralCredential ConnectionHeader KeyFile PropertyName PropertyPem ShownToken ShownSlot
         EntryOutsideGrant PointerWildcard SlotElement SlotNameTwice SlotBesideAuth
         OriginForm OriginWildcard OriginTemplate PatternForm
-        EmptyList UnknownKey UnknownVersion DuplicateName UnusedLogin UnusedCredentials TrustedFile BlocksBesideSlots
+        EmptyList UnknownKey UnknownVersion DuplicateName UnusedLogin TrustedFile BlocksBesideSlots
     }
     "Addresses and names" address {
         AddressNever AddressOwn AddressPublic AddressCidr AddressMapped AddressEmbedded
@@ -100,7 +99,6 @@ checks! {
     "HTTP requests" http_request {
         MethodKnown HeaderFraming HeaderValue HeaderOverride MethodParameter HeaderUnderscore
         HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderAccept ReadBody QueryHidden HeaderConditional
-        SignedHeader SignedParameter SignedFormQuery ClockSkew MetadataDirect
         QueryCredentials IdentityRequested ProxyEnvironment CountedBytes CountedResponses
         GrantBlocks BlockHeader
     }
@@ -111,7 +109,7 @@ checks! {
         Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse CharsetResponse
         CredentialHeaders CredentialFields CredentialsHandedOut CredentialUnreadable
         ResponseRoom ShownPlaces DroppedPlaces DropUnreadable ResponseDigests SettingsMarker SettingsShape SettingsDivided
-        SettingsWithheld SignatureQuoted
+        SettingsWithheld
     }
     "Captures" captures {
         CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureCost CaptureName

@@ -44,8 +44,7 @@ pub(super) fn complete(
     };
     let mut all = slots;
     for slot in declared {
-        let same = |copied: &Value, key: &str| copied[key] == slot[key];
-        if !all.iter().any(|copied| ["place", "path", "operation"].iter().all(|key| same(copied, key))) {
+        if !all.iter().any(|copied| copied["place"] == slot["place"] && copied["path"] == slot["path"]) {
             all.push(slot);
         }
     }
@@ -63,9 +62,7 @@ fn is_within(slot: &Value, grant: &Value) -> bool {
         let granted = granted.as_str().and_then(|granted| PathPattern::parse(granted).ok());
         granted.zip(path.as_ref()).is_some_and(|(granted, path)| granted.covers(path))
     };
-    let operations = grant["operations"]["allow"].as_array();
-    let operation = slot["operation"].is_null() || operations.is_some_and(|allow| allow.contains(&slot["operation"]));
-    listed("methods").any(|method| *method == slot["method"]) && listed("paths").any(covers) && operation
+    listed("methods").any(|method| *method == slot["method"]) && listed("paths").any(covers)
 }
 
 /// Returns true if a slot can take a secret of this name in this policy.
@@ -79,9 +76,6 @@ fn is_known(name: &str, grants: &[Arc<Grant>]) -> bool {
 pub(super) fn slot_json(slot: &Slot) -> Value {
     let (path, place) = (slot.path.to_string(), slot.place.to_string());
     let mut line = json!({"method": slot.method, "path": path, "place": place, "takes": slot.takes});
-    if let Some(operation) = &slot.operation {
-        line["operation"] = json!(operation);
-    }
     if !slot.show.is_empty() {
         line["show"] = slot.show.iter().map(ToString::to_string).collect();
     }

@@ -2,7 +2,6 @@
 
 mod added_needs;
 mod comparison;
-mod credentials;
 mod declared;
 mod fields;
 mod file;
@@ -10,7 +9,6 @@ mod generate;
 mod judge;
 mod mistakes;
 mod mutated;
-mod one_path;
 mod operations;
 mod oracle;
 mod presets;

@@ -4,7 +4,6 @@
 
 mod clients;
 mod connections;
-mod credentials;
 mod exchanges;
 mod fixture;
 mod gates;
@@ -12,9 +11,7 @@ mod handshakes;
 mod images;
 mod leaks;
 mod logins;
-mod operations;
 mod server;
-mod signatures;
 mod tunnels;
 
 use std::future::Future;

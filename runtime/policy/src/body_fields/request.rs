@@ -1,9 +1,7 @@
 //! The judged request as the host sends it.
 
 use serde_json::Value;
-use url::form_urlencoded::byte_serialize;
-
-use crate::place::write_form;
+use url::form_urlencoded::{self, byte_serialize};
 
 /// What was judged of a request, in the host's own serialisation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +34,7 @@ impl JudgedBody {
     }
 
     pub(super) fn form(pairs: &[(String, String)]) -> JudgedBody {
-        let text = write_form(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        let text = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         JudgedBody { content_type: "application/x-www-form-urlencoded", bytes: text.into_bytes() }
     }
 }

@@ -15,12 +15,11 @@ use wasm_cpi_policy::place::{blank_xml, parse_json};
 use wasm_cpi_policy::strict_json::is_affordable;
 
 /// Names in lower case, without `_`, `-` and everything before the last colon.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 12] = [
     "adminpass",
     "adminpasswd",
     "adminpassword",
     "authpassword",
-    "keymaterial",
     "passwd",
     "passphrase",
     "privatekey",
@@ -31,10 +30,8 @@ const NAMES: [&str; 13] = [
     "userdata",
 ];
 
-/// More names, for responses that are guarded: to a request with credentials, a server may return new ones, or what it
-/// was sent and how it computed a signature.
-const HANDED_OUT: [&str; 26] = [
-    "accesskeyid",
+/// More names, for responses that are guarded: to a request with credentials, a server may return new ones.
+const HANDED_OUT: [&str; 18] = [
     "accesstoken",
     "apikey",
     "apisecret",
@@ -42,10 +39,7 @@ const HANDED_OUT: [&str; 26] = [
     "authkey",
     "authsecret",
     "authtoken",
-    "awsaccesskeyid",
     "bearertoken",
-    "canonicalrequest",
-    "canonicalrequestbytes",
     "clientsecret",
     "idtoken",
     "password",
@@ -54,12 +48,8 @@ const HANDED_OUT: [&str; 26] = [
     "secret",
     "secretaccesskey",
     "secretkey",
-    "securitytoken",
     "sessiontoken",
     "sharedsecret",
-    "signatureprovided",
-    "stringtosign",
-    "stringtosignbytes",
 ];
 
 /// The size of the parts that are searched, so that a large body is not copied as a whole.

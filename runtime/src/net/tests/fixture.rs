@@ -4,8 +4,7 @@ use crate::image::Image;
 use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
-use crate::net::gate::{Gate, GateParts, GuestBody, GuestRequest, GuestResponse, HttpEvent, KeptSecrets};
-use crate::net::proxy::ProxyConfig;
+use crate::net::gate::{Gate, GateParts, GuestBody, GuestRequest, GuestResponse, HttpEvent, KeptTokens};
 use crate::net::resolver::Resolver;
 use crate::token_store::TokenStore;
 use crate::vault::Vault;
@@ -26,9 +25,6 @@ pub(super) struct Fixture {
     pub forbidden: Vec<Endpoint>,
     pub image: Option<Arc<Image>>,
     pub latch: Option<LeakLatch>,
-    /// True if it is recorded what the requests create.
-    pub records_creations: bool,
-    pub proxy: Option<ProxyConfig>,
     /// The cache directory, if the call keeps tokens.
     pub cache: Option<PathBuf>,
     /// The text of the hosts file.
@@ -62,8 +58,6 @@ impl Fixture {
         for login in logins {
             near(&mut policy["logins"][login]);
         }
-        let credentials = policy.get_mut("credentials").and_then(Value::as_object_mut).into_iter().flatten();
-        credentials.filter_map(|(_, one)| one.get_mut("assume_role")).for_each(near);
         policy["http"].as_array_mut().unwrap().iter_mut().for_each(near);
         let limits = Limits { connect_seconds: 1, first_byte_seconds: 1, idle_seconds: 1, ..Limits::default() };
         Fixture {
@@ -74,8 +68,6 @@ impl Fixture {
             forbidden: Vec::new(),
             image: None,
             latch: None,
-            records_creations: false,
-            proxy: None,
             cache: None,
             hosts: "127.0.0.1 api.test id.test\n".into(),
             name_server: 1,
@@ -98,18 +90,16 @@ impl Fixture {
         let (hosts, conf) = (files.path().join("hosts"), files.path().join("resolv.conf"));
         std::fs::write(&hosts, self.hosts).unwrap();
         std::fs::write(&conf, "nameserver 127.0.0.1\n").unwrap();
-        let kept = self.cache.map(|cache| {
+        let tokens = self.cache.map(|cache| {
             let store = TokenStore::open(&cache).unwrap();
-            KeptSecrets::open(&store, &[b"guest"], &policy, self.proxy.as_ref(), files.path(), &vault).unwrap()
+            KeptTokens::open(&store, &[b"guest"], &policy, None, files.path(), &vault).unwrap()
         });
         let gate = Gate::new(GateParts {
             allow_local: self.allow_local,
             image: self.image,
             files: files.path().to_owned(),
-            proxy: self.proxy,
-            kept: kept.unwrap_or_default(),
+            tokens: tokens.unwrap_or_default(),
             latch: self.latch.map(Arc::new),
-            records_creations: self.records_creations,
             observer: Some(watch),
             ..GateParts::minimal(policy, vault.clone(), self.limits)
         });
