@@ -229,7 +229,7 @@ def signatures(strict, lenient):
     for name, wanted, changes in (
         ("its own key", None, {}),
         ("a wrong secret", "AuthFailure", {"aws_secret_access_key": "wrong"}),
-        ("an unknown key", "AuthFailure", {"aws_access_key_id": "AKIAXXXXXXXXXXXXXXXX"}),
+        ("an unknown key", "AuthFailure", {"aws_access_key_id": "AKIA0000UNKNOWN00000"}),
         ("another region", "AuthFailure", {"region_name": "eu-west-1"}),
         ("a session token of no session", "AuthFailure", {"aws_session_token": "x"}),
     ):

@@ -323,7 +323,7 @@ impl Place {
     }
 
     /// Does the same as [`replace`](Place::replace) for a response. A number of the document that cannot be written
-    /// back exactly is no error there: no server reads it, and it may be a value that is removed later.
+    /// back exactly is not an error there: no server reads it, and it may be a value that is removed later.
     pub fn replace_in_response(
         &self,
         headers: &mut [(String, String)],

@@ -2,7 +2,7 @@
 //!
 //! A server may answer without reading the body of a request, and then takes that body for the beginning of
 //! the next request on the connection. A guest could write the head of a request of its own that way, and
-//! the host would add credentials and secrets to it. So could whoever made the image.
+//! the host would add credentials and secrets to it. The author of an image could do the same.
 
 use super::checking::reads_body;
 use super::message::ImageContent;

@@ -29,7 +29,7 @@ fn a_secret_of_short_lines_is_found_with_other_line_ends_and_indentation() {
             let encoded = STANDARD.encode(lines.join(other));
             assert_eq!(vault.leak_in(encoded.as_bytes()), Ok(Some("settings".into())), "{end:?} as {other:?}");
         }
-        // One line alone is redacted, and is no leak: a guest could guess it.
+        // One line alone is redacted, but it does not count as a leak: a guest could guess it.
         assert_eq!(vault.redact("- db_pass: hunter2-s3cret-x"), "- <redacted>");
         assert_eq!(vault.leak_in(b"- db_pass: hunter2-s3cret-x"), Ok(None));
     }
