@@ -8,8 +8,10 @@
 
 use std::borrow::Cow;
 
+use super::edit::{Change, Numbered};
+use super::error::Unparsable;
 use super::headers::{is_token, parameter};
-use super::{Change, Fault, FaultKind, Numbered, Unparsable};
+use super::{Fault, FaultKind};
 use crate::normalize_parameter_name;
 use wasm_cpi_checks::Check;
 
