@@ -155,8 +155,7 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
         denied(format_args!("the header `{name}` {what}; leave it out"))
     })?;
     Check::HeaderAccept.ensure(!(exposure.hides_values && name == "accept" && !is_plain_accept(value)), || {
-        let what =
-            "asks a cleaned origin for another form than plain JSON or XML, in which hidden places could be elsewhere";
+        let what = "asks for a form other than plain JSON or XML, in which hidden values could be at other places";
         denied(format_args!("the header `{name}` {what}; ask for `application/json`"))
     })?;
     // `*` asks whether the resource exists, and compares nothing.

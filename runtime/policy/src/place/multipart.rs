@@ -125,9 +125,8 @@ fn disposition(head: &str) -> Result<(String, bool), Unparsable> {
                     return Err("a part has two Content-Dispositions".into());
                 }
             }
-            "content-transfer-encoding" => {
-                Check::PartEncoding.refuse(|| Unparsable::from("a part has a transfer encoding; send it as it is"))?
-            }
+            "content-transfer-encoding" => Check::PartEncoding
+                .refuse(|| Unparsable::from("a part has a transfer encoding; send its content without one"))?,
             _ => {}
         }
     }
