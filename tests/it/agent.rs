@@ -265,7 +265,10 @@ fn additions_that_are_invalid_or_contradict_the_director_are_refused() {
         (json!({"networks": [{"name": "net"}, {"name": "net"}]}), "network `net` is given twice"),
         (json!({"ephemeral_disk": ""}), "a disk hint is empty"),
         (json!({"raw_ephemeral_disks": [{}]}), "a disk hint is empty"),
-        (json!({"encodings": ["base64", "json-string", "base64url"]}), "an encoding twice, or two kinds of base64"),
+        (
+            json!({"encodings": ["base64", "json-string", "base64url"]}),
+            "one encoding twice, or with two kinds of base64",
+        ),
         (json!({"system_disk": "x".repeat(5000)}), "but at most 4096 are allowed"),
     ];
     let script: Vec<Value> =

@@ -99,7 +99,7 @@ fn inspect_lists_additional_needs_and_exits_with_3() {
         (
             old.clone(),
             with("operations", json!("*")),
-            vec!["need `api`: whatever operations are granted at https://api.test"],
+            vec!["need `api`: every operation that is granted at https://api.test"],
             vec![],
         ),
         (

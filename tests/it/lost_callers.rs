@@ -163,7 +163,7 @@ fn what_a_guest_found_is_not_deleted() {
         }
         let requests = script.len();
         let abandoned = cloud.create(script, &Leaves::AtLine("returning"));
-        let line = undelivered(&cloud.job, &abandoned, "stays: no response in this call shows");
+        let line = undelivered(&cloud.job, &abandoned, "was not deleted: no response in this call shows");
         assert_eq!(line["undo"], "kept", "{before}");
         assert_eq!(cloud.lines().len(), requests, "{before}: {:?}", cloud.lines());
     }

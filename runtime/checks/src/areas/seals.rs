@@ -19,7 +19,7 @@ pub(crate) const AgentReserve: Entry = refusal(
 );
 pub(crate) const AgentMarker: Entry = refusal(
     "agent-marker",
-    "The guest adds the marker of agent settings to them, which would hide where they begin and end.",
+    "What the guest adds to the agent settings contains their marker, which would hide where they begin and end.",
     "The guest's author removes the marker from names, hints and routes.",
 );
 pub(crate) const AgentEncodings: Entry = refusal(

@@ -5,7 +5,8 @@
 
 use url::form_urlencoded;
 
-use super::{Change, Fault, Numbered};
+use super::Fault;
+use super::edit::{Change, Numbered};
 use crate::normalize_parameter_name;
 use wasm_cpi_checks::{Check, RefusedBy};
 

@@ -90,7 +90,7 @@ impl Caps {
             requests => HttpError::limit(
                 name,
                 value,
-                format_args!("the response to {target}, which may have 1/{requests} of it"),
+                format_args!("the response to {target}, which may use one of {requests} equal parts of it"),
             ),
         }
     }

@@ -150,8 +150,8 @@ impl LoginProgress {
 /// Returns the error of a request whose time ends while another request logs in.
 fn still_waiting(login: &Login) -> HttpError {
     let what = format!(
-        "another request of the call makes the login `{}`, which did not end within the time of this request; raise \
-         the request's timeout, or look at the login's server",
+        "another request of this call is logging in with `{}`, and that did not end within the time of this \
+         request; raise the request's timeout, or look at the login's server",
         login.name
     );
     let error = HttpError::failed(Who::Iaas, HttpErrorKind::Timeout, what);

@@ -86,7 +86,7 @@ pub(super) const ATTACKS: &[(&str, &[&str], &str)] = &[
         LABELS,
     ),
     ("properties that would add a host, a port or a path", &[], PROPERTY),
-    ("a property for a CA that holds no PEM text", &[], PROPERTY),
+    ("a property for a CA that does not hold PEM text", &[], PROPERTY),
     ("a property that names a file", &[], PROPERTY),
     ("TLS for plain http", &[], COMPARISON),
     ("invalid or non-canonical networks", &["10/8", "10.0.0.5/8", "::ffff:10.0.0.0/104"], CANONICAL),
