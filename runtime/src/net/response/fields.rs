@@ -55,6 +55,9 @@ const HANDED_OUT: [&str; 18] = [
 /// The size of the parts that are searched, so that a large body is not copied as a whole.
 const PIECE: usize = 16 << 10;
 
+/// How often the name of a parameter is decoded: as often as a path.
+const MOST_DECODINGS: usize = 4;
+
 type IsOne<'a> = &'a dyn Fn(&str) -> bool;
 
 /// The error for a document that may hold such a field, and cannot be parsed.
@@ -91,12 +94,44 @@ pub(in crate::net) fn blank_shown(value: &mut Value) {
     Check::CredentialFields.perform(|| walk(value, false, &is_unwanted, &|_| false));
 }
 
-/// Returns true if a text of a guest holds the name of a field that is blanked in responses, also with escapes of
-/// JSON, and with whatever servers put between the words of a name.
-pub(in crate::net) fn names_hidden_field(text: &[u8], guarded: bool) -> bool {
-    let text = without_escapes(&String::from_utf8_lossy(text)).replace(['.', ' '], "");
+/// Returns true if the name of a guest's parameter holds the name of a field that is blanked in responses, as lenient
+/// servers read it: decoded several times, in any case, and with anything else between the letters.
+pub(in crate::net) fn names_hidden_field(name: &str, guarded: bool) -> bool {
+    let mut name = name.to_owned();
+    for _ in 0..MOST_DECODINGS {
+        let decoded = without_escapes(&name.replace("%u", ESCAPE).replace("%U", ESCAPE));
+        name = without_percent(&decoded);
+    }
+    let letters: String = name.chars().flat_map(folded).filter(char::is_ascii_alphanumeric).collect();
     let handed_out = Check::CredentialsHandedOut.choose(guarded, false);
-    names_one_of(text.as_bytes(), &NAMES) || (handed_out && names_one_of(text.as_bytes(), &HANDED_OUT))
+    names_one_of(letters.as_bytes(), &NAMES) || (handed_out && names_one_of(letters.as_bytes(), &HANDED_OUT))
+}
+
+/// Returns the text with the bytes that `%` and two digits mean.
+pub(in crate::net) fn without_percent(text: &str) -> String {
+    let mut pieces = text.split('%');
+    let mut plain = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let digits = piece.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                plain.push(byte);
+                plain.extend(&piece.as_bytes()[2..]);
+            }
+            None => plain.extend([b"%", piece.as_bytes()].concat()),
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+/// Returns the letters that servers compare in place of this one. To upper case and back, the long s becomes an s and
+/// ligatures become letters; letters of full width become plain ones.
+fn folded(letter: char) -> impl Iterator<Item = char> {
+    let plain = match u32::from(letter) {
+        code @ 0xff01..=0xff5e => char::from_u32(code - 0xfee0).unwrap_or(letter),
+        _ => letter,
+    };
+    plain.to_uppercase().flat_map(char::to_lowercase)
 }
 
 /// Returns true if the text holds one of the names, in any case and with any `_` and `-` in it.

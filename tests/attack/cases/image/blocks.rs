@@ -53,7 +53,8 @@ const FORMS: [&str; 5] = [
 /// Sends an image that is the head of a request to a server that leaves bodies unread, and then a request with the
 /// host's credentials. Fails if the server takes both for one request.
 fn smuggled(world: &World, upload: &Value) -> Result<(), String> {
-    for (method, head) in [("POST", SMUGGLED), ("PUT", SMUGGLED), ("PUT", "DELETE /v2/other?x=")] {
+    let put = SPELLINGS.map(|head| ("PUT", head));
+    for (method, head) in [("POST", SMUGGLED)].into_iter().chain(put) {
         let row = json!({
             "grant": {"methods": ["GET", "PUT", "POST"], "blocks": true, "auth": {"bearer": "${password}"}},
             "serve": {"api.iaas.test": {"status": 200, "body": "ok", "ignores_bodies": true}},
@@ -75,6 +76,19 @@ fn smuggled(world: &World, upload: &Value) -> Result<(), String> {
 }
 
 const SMUGGLED: &str = "DELETE /v2/other HTTP/1.1\r\nHost: x\r\nX: ";
+
+/// What servers take for a request line: with other blanks, blanks before it, a bare carriage return, no version, zero
+/// bytes, and one that the next request completes.
+const SPELLINGS: [&str; 8] = [
+    SMUGGLED,
+    "DELETE /v2/other?x=",
+    "DELETE\u{1f}/v2/other\u{1f}HTTP/1.1\r\nX: ",
+    "\u{85}DELETE\u{a0}/v2/other HTTP/1.1\r\nX: ",
+    "GET /v2/other\rHTTP/1.1\r\nX: ",
+    "GET /v2/other\r\nX: ",
+    "GET /v2/other?\0 HTTP/1.1\r\nX: ",
+    "DELETE\0/v2/other\0HTTP/1.1\r\nX: ",
+];
 
 pub(super) fn cases() -> Vec<Case> {
     let granted = json!({"grant": {"blocks": true, "block_headers": ["X-Checksum"]}});
