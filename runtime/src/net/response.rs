@@ -36,7 +36,8 @@ mod withheld;
 #[cfg(test)]
 mod tests;
 
-pub(super) use fields::{blank_shown, names_hidden_field, without_percent};
+pub(super) use fields::{blank_shown, names_hidden_field};
+pub(super) use raw_text::without_percent;
 pub use screening::seal_and_blank;
 pub use tripwire::search;
 pub use withheld::{WithheldKind, WithheldResponse};

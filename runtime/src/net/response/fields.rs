@@ -9,7 +9,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use super::charset::is_text;
-use super::raw_text::{ESCAPE, without_byte_order_mark, without_escapes};
+use super::raw_text::{ESCAPE, without_byte_order_mark, without_escapes, without_percent};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{blank_xml, parse_json};
 use wasm_cpi_policy::strict_json::is_affordable;
@@ -105,23 +105,6 @@ pub(in crate::net) fn names_hidden_field(name: &str, guarded: bool) -> bool {
     let letters: String = name.chars().flat_map(folded).filter(char::is_ascii_alphanumeric).collect();
     let handed_out = Check::CredentialsHandedOut.choose(guarded, false);
     names_one_of(letters.as_bytes(), &NAMES) || (handed_out && names_one_of(letters.as_bytes(), &HANDED_OUT))
-}
-
-/// Returns the text with the bytes that `%` and two digits mean.
-pub(in crate::net) fn without_percent(text: &str) -> String {
-    let mut pieces = text.split('%');
-    let mut plain = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    for piece in pieces {
-        let digits = piece.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                plain.push(byte);
-                plain.extend(&piece.as_bytes()[2..]);
-            }
-            None => plain.extend([b"%", piece.as_bytes()].concat()),
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
 }
 
 /// Returns the letters that servers compare in place of this one. To upper case and back, the long s becomes an s and
