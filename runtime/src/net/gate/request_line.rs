@@ -12,15 +12,15 @@
 //!   0xa0 and the bytes of all blanks of Unicode. The same bytes are skipped before the line.
 //! - **Line ends:** a line feed, a carriage return, or only both together. The line is therefore taken to be as long as
 //!   a server could read it, up to the first CRLF, so that it holds the lines of all other servers.
-//! - **Methods:** every word of the characters of a token. So a beginning whose first word has another character, such as
-//!   `"`, `:` or `/`, is never a request line.
+//! - **Methods:** every word, because some servers pass any word on to the application.
 //! - **Targets:** where no version follows, a path or an absolute URL, because servers that do not look for a version
 //!   accept only these. With one of the common methods, every target.
 //! - **Versions:** `HTTP/` anywhere in the line, in any case.
 //!
 //! A line that does not end within the body is completed by the next request, which brings a version with it. Nothing of
-//! the guest's is in that part, so what is in the body must have a method that some server knows: a word of letters. A
-//! body that is one word could become a part of the next method, such as `PROP` and `PATCH`.
+//! the guest's is in that part, and it adds words that all but the most tolerant servers refuse, so the method must be one
+//! that some server knows: a word of letters. A body that is one word could become a part of the next method, such as
+//! `PROP` and `PATCH`.
 //!
 //! Ordinary images and blocks keep their connections. In zeros, nothing is visible, so what the server reads is the next
 //! request as it is. In the first line of binary data, a word, a target and a version as above are there by chance only,
@@ -49,11 +49,8 @@ pub(super) fn may_be_request_line(start: &[u8], is_complete: bool) -> bool {
         return true;
     }
     let (word, rest) = text.split_at(length_of_word(text));
-    if !word.iter().all(|byte| is_token(*byte)) {
-        return false;
-    }
     if rest.is_empty() {
-        return (1..=LONGEST_METHOD).contains(&word.len());
+        return (1..=LONGEST_METHOD).contains(&word.len()) && word.iter().all(|byte| is_token(*byte));
     }
     let line = longest_line(rest);
     let is_unended = is_complete && line.len() == rest.len();

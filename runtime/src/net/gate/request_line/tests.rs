@@ -63,6 +63,8 @@ fn what_a_server_could_read_as_a_request_line_ends_the_connection() {
         "MKCOL v2/x HTTP/1.1\r\nX: ",
         "GET /v2/admin?x=",
         "GET\u{a0}/x",
+        "\"GET v2/x HTTP/1.1\r\nX: ",
+        "\"GET /v2/x\nX: ",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ] {
         assert_ends(line.as_bytes());
@@ -110,7 +112,7 @@ proptest! {
     #[test]
     fn every_spelling_of_a_request_line_ends_the_connection(
         before in blanks(0),
-        method in "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}",
+        method in "[!-~]{1,20}",
         between in blanks(1),
         target in "[!-~]{1,40}",
         after in blanks(1),
