@@ -4,8 +4,7 @@ use proptest::prelude::*;
 
 /// Returns a block with this beginning, longer than a line can be.
 fn block(beginning: &[u8]) -> Vec<u8> {
-    let filler = [0x90, 0, b'x', b'\n', 0xe8, b' ', b'y', b'/'];
-    beginning.iter().copied().chain(filler.into_iter().cycle()).take(2 * LONGEST_LINE).collect()
+    [beginning, &b"\x90\0x\n\xe8 y/".repeat(LONGEST_LINE / 4)].concat()
 }
 
 /// Asserts that a block which begins like this ends its connection, whatever follows in it.
