@@ -224,7 +224,6 @@ pub(super) fn cases() -> Vec<Case> {
                 json!({"image": true}),
                 json!({"image_member": "m"}),
                 json!({"parts": ["", {"image": true}]}),
-                json!({"parts": ["[1]", {"image": true}]}),
             ] {
                 let mut upload = upload.clone();
                 tests::rows::merge_patch(&mut upload, &part);
