@@ -145,17 +145,17 @@ fn what_a_guest_found_is_not_deleted() {
         // No request at all, a read, and a change of something else.
         json!([]),
         json!([{"op": "http", "method": "POST", "url": "/found", "body": "another-id"}]),
-        json!([{"op": "http", "method": "GET", "url": "/found", "body": "ID"}]),
+        json!([{"op": "http", "method": "GET", "url": "/found?id=ID"}]),
         // It was there before the POST.
         json!([
-            {"op": "http", "method": "GET", "url": "/found", "body": "ID"},
+            {"op": "http", "method": "GET", "url": "/found?id=ID"},
             {"op": "http", "method": "POST", "url": "/again", "body": "ID"},
         ]),
     ] {
         let cloud = Cloud::new();
         let mut script = before.as_array().cloned().unwrap_or_default();
         for operation in &mut script {
-            let url = cloud.server.url(operation["url"].as_str().unwrap_or_default());
+            let url = cloud.server.url(&operation["url"].as_str().unwrap_or_default().replace("ID", &cloud.cid));
             operation["url"] = json!(url);
             if operation["body"] == "ID" {
                 operation["body"] = json!(cloud.cid);

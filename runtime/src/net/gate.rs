@@ -14,6 +14,7 @@ mod filters;
 mod judged_fields;
 mod message;
 mod refused_seal;
+mod request_line;
 mod response;
 mod reuse;
 mod sending;

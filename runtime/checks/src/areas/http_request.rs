@@ -63,8 +63,8 @@ pub(crate) const HeaderAccept: Entry = refusal(
 );
 pub(crate) const ReadBody: Entry = refusal(
     "read-body",
-    "A GET, HEAD or OPTIONS to a cleaned origin has a body, with which servers could filter by hidden values.",
-    "The guest's author sends the parameters in the query, and the operator lists them under `query` of the grant.",
+    "A GET, HEAD or OPTIONS has a body, with which servers could filter by hidden values.",
+    "The guest's author sends the parameters in the query, or the operator lists the body in `fields` that deny others.",
 );
 pub(crate) const QueryHidden: Entry = refusal(
     "query-hidden",

@@ -74,7 +74,7 @@ impl Gate {
         let deadline = request_deadline(request.timeout_ms, deadline)?;
         let BoundedBody { bytes: body, image, reserved } = self.reserve_body(request.body)?;
         let headers = request.headers;
-        Ok(ParsedRequest { method, destination, headers, body, image, reserved, body_is_judged: false, deadline })
+        Ok(ParsedRequest { method, destination, headers, body, image, reserved, body_is_listed: false, deadline })
     }
 
     /// Returns the grant that allows the request.

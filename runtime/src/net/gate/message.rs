@@ -104,8 +104,8 @@ pub(super) struct ParsedRequest {
     pub(super) image: Option<ImageContent>,
     /// The bytes of the guest's body, as they count against `http_total_mib`.
     pub(super) reserved: Reservation,
-    /// True if `fields` of the policy judged the body.
-    pub(super) body_is_judged: bool,
+    /// True if `fields` of the policy list everything that the body holds.
+    pub(super) body_is_listed: bool,
     /// The end of the request's time.
     pub(super) deadline: Instant,
 }
