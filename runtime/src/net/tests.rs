@@ -11,6 +11,7 @@ mod handshakes;
 mod images;
 mod leaks;
 mod logins;
+mod resumption;
 mod server;
 mod tunnels;
 
