@@ -164,28 +164,37 @@ fn a_large_image_takes_no_more_memory_than_a_small_one() {
         Answer::ok("")
     });
     let job = job(json!([server.grant("images")]));
-    let mut peaks = Vec::new();
-    for mib in [1_u64, 400] {
-        let image = job.path("image");
-        let mut file = File::create(&image).unwrap();
-        file.set_len(mib << 20).unwrap();
-        for at in (0..mib).step_by(7) {
-            file.seek(SeekFrom::Start(at << 20)).unwrap();
-            file.write_all(&content(5000)).unwrap();
+    let (before, after) = ("--b\r\nContent-Disposition: form-data; name=f\r\n\r\n", "\r\n--b--\r\n");
+    let headers = json!({"Content-Type": "multipart/form-data; boundary=b"});
+    let form = json!({"op": "http", "method": "POST", "url": server.url("/form"), "headers": headers,
+        "parts": [before, {"image": true}, after]});
+    for (upload, before, after) in [(put(&server, "/", json!({"image": true})), "", ""), (form, before, after)] {
+        let mut peaks = Vec::new();
+        for mib in [1_u64, 400] {
+            let image = job.path("image");
+            let mut file = File::create(&image).unwrap();
+            file.set_len(mib << 20).unwrap();
+            for at in (0..mib).step_by(7) {
+                file.seek(SeekFrom::Start(at << 20)).unwrap();
+                file.write_all(&content(5000)).unwrap();
+            }
+            let call = job.call("create_stemcell", json!([image, {"probe": [upload]}]));
+            let mut child =
+                call.command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            pid.store(u64::from(child.id()), Ordering::SeqCst);
+            child.stdin.take().unwrap().write_all(call.request().as_bytes()).unwrap();
+            let output = child.wait_with_output().unwrap();
+            let response: Value = serde_json::from_slice(&output.stdout).unwrap();
+            answered(&probe::outcomes(&response["result"])[0], 200);
+            let mut expected = blake3::Hasher::new();
+            expected.update(before.as_bytes());
+            std::io::copy(&mut File::open(&image).unwrap(), &mut expected).unwrap();
+            expected.update(after.as_bytes());
+            let length = (before.len() + after.len()) as u64 + (mib << 20);
+            let seen = server.requests().pop().unwrap();
+            assert_eq!((seen.length, seen.digest), (length, expected.finalize().to_string()));
+            peaks.push(measured.load(Ordering::SeqCst));
         }
-        let call = job.call("create_stemcell", json!([image, {"probe": [put(&server, "/", json!({"image": true}))]}]));
-        let mut child =
-            call.command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        pid.store(u64::from(child.id()), Ordering::SeqCst);
-        child.stdin.take().unwrap().write_all(call.request().as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let response: Value = serde_json::from_slice(&output.stdout).unwrap();
-        answered(&probe::outcomes(&response["result"])[0], 200);
-        let mut expected = blake3::Hasher::new();
-        std::io::copy(&mut File::open(&image).unwrap(), &mut expected).unwrap();
-        let seen = server.requests().pop().unwrap();
-        assert_eq!((seen.length, seen.digest), (mib << 20, expected.finalize().to_string()));
-        peaks.push(measured.load(Ordering::SeqCst));
+        assert!(peaks[0] > 1000 && peaks[1] < peaks[0] + (16 << 10), "{peaks:?} KiB for {upload}");
     }
-    assert!(peaks[0] > 1000 && peaks[1] < peaks[0] + (16 << 10), "{peaks:?} KiB");
 }
