@@ -2,7 +2,7 @@
 //! never in memory as a whole.
 
 use serde_json::{Value, json};
-use std::fs::File;
+use std::fs::{File, FileTimes};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::Stdio;
@@ -108,27 +108,34 @@ fn an_image_that_becomes_shorter_during_the_upload_is_an_error() {
 
 #[test]
 fn an_image_that_is_overwritten_during_the_upload_is_an_error() {
-    let image = tempfile::NamedTempFile::new().unwrap();
-    image.as_file().set_len(64 << 20).unwrap();
-    // Longer ago than a tick of the file system's clock.
-    std::thread::sleep(Duration::from_millis(50));
-    let path = image.path().to_owned();
-    let received = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&received);
-    let server = Server::with_handler("http", move |mut stream| {
-        let _ = stream.read(&mut [0; 1000]);
-        let mut file = File::options().write(true).open(&path).unwrap();
-        file.write_all(b"another image").unwrap();
-        let mut chunk = vec![0; 1 << 16];
-        while let Ok(read @ 1..) = stream.read(&mut chunk) {
-            count.fetch_add(read as u64, Ordering::SeqCst);
-        }
-    });
-    let job = job(json!([server.grant("images")]));
-    let outcomes = stemcell(&job, image.path(), json!([put(&server, "/", json!({"image": true}))]));
-    failed(&outcomes[0], "truncated", true, &["the stemcell image was changed while it was sent"]);
-    // The server did not get a complete body.
-    assert!(received.load(Ordering::SeqCst) < 64 << 20);
+    // Whoever can write the file can also set its time of modification back.
+    for restores_the_time in [false, true] {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(64 << 20).unwrap();
+        // Longer ago than a tick of the file system's clock.
+        std::thread::sleep(Duration::from_millis(50));
+        let path = image.path().to_owned();
+        let received = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&received);
+        let server = Server::with_handler("http", move |mut stream| {
+            let _ = stream.read(&mut [0; 1000]);
+            let mut file = File::options().write(true).open(&path).unwrap();
+            let modified = file.metadata().unwrap().modified().unwrap();
+            file.write_all(b"another image").unwrap();
+            if restores_the_time {
+                file.set_times(FileTimes::new().set_modified(modified)).unwrap();
+            }
+            let mut chunk = vec![0; 1 << 16];
+            while let Ok(read @ 1..) = stream.read(&mut chunk) {
+                count.fetch_add(read as u64, Ordering::SeqCst);
+            }
+        });
+        let job = job(json!([server.grant("images")]));
+        let outcomes = stemcell(&job, image.path(), json!([put(&server, "/", json!({"image": true}))]));
+        failed(&outcomes[0], "truncated", true, &["the stemcell image was changed while it was sent"]);
+        // The server did not get a complete body.
+        assert!(received.load(Ordering::SeqCst) < 64 << 20, "restores the time: {restores_the_time}");
+    }
 }
 
 #[test]
