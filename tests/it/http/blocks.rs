@@ -284,6 +284,24 @@ fn a_signal_ends_an_upload_in_blocks_at_once() {
 }
 
 #[test]
+fn the_time_of_a_request_ends_one_try_of_a_block_and_that_of_the_call_ends_the_upload() {
+    let server = Server::answering(Answer::stall(""));
+    let outcome = stemcell(&job(json!([grant(&server)])), &content(BLOCK), upload(&server, json!({"timeout_ms": 300})));
+    failed(&outcome, "timeout", true, &["within the time of the request"]);
+    assert_eq!(server.requests().len(), 3);
+
+    let job = audited(job(json!([grant(&server)]))).limits(json!({"create_stemcell_wall_seconds": 1}));
+    let path = job.path("image");
+    files::write(&path, &content(20 * BLOCK));
+    let response = job.call("create_stemcell", json!([path, {"probe": [upload(&server, json!({}))]}])).run();
+    response.reaches("create_stemcell_wall_seconds");
+    let line = &about(&job, "http")[0];
+    assert_eq!((&line["error"], &line["sent"]), (&json!("cancelled"), &json!(true)), "{line}");
+    // The next try to send a block would be after `first_byte_seconds`.
+    assert!(line["ms"].as_u64().unwrap() < 20_000, "{line}");
+}
+
+#[test]
 fn an_upload_says_whether_any_block_was_sent() {
     let slow = Server::start(|_| {
         std::thread::sleep(Duration::from_millis(300));

@@ -78,6 +78,11 @@ impl ImageContent {
         slices(self.parts()).map(|bytes| bytes.len() as u64).sum()
     }
 
+    /// Returns the block, if one block of an upload in blocks is sent.
+    pub(super) fn block(&self) -> Option<&Block> {
+        if let ImageContent::Block(block) = self { Some(block) } else { None }
+    }
+
     fn parts(&self) -> &[GuestBodyPart] {
         if let ImageContent::Parts(parts) = self { parts } else { &[] }
     }
