@@ -72,3 +72,5 @@ pub(crate) const SettingsWithheld: Entry = refusal(
     "The response holds agent settings in pieces, or is neither JSON nor XML, so they cannot be removed.",
     "The operator lists the places that show them under `drop`; the guest's author asks for another resource.",
 );
+pub(crate) const TunnelHead: Entry =
+    safeguard("tunnel-head", "A proxy's response to CONNECT is at most 16 KiB long, and nothing follows its head.");
