@@ -2,8 +2,8 @@
 
 use crate::audit::Used;
 use crate::call::{CallError, Observed, Observer, Record, Settled};
-use crate::commands::cli::Report;
 use crate::commands::context_file;
+use crate::commands::report::Report;
 use crate::commands::run;
 use crate::config::{Config, ConfigFile, ConfigSource, EarlySettings};
 use crate::failure::Failure;
