@@ -119,7 +119,7 @@ impl LeakLatch {
     fn open_file(cache: &Path, name: &str) -> Result<LeakLatch, LatchError> {
         let path = cache.join(name);
         let failed = |error: Errno| LatchError::Io { path: path.clone(), source: error.into() };
-        let directory = trust::open_directory(cache).map_err(|error| match error {
+        let directory = trust::open_cache_directory(cache).map_err(|error| match error {
             DirectoryError::Io(error) => failed(error),
             DirectoryError::Untrusted(source) => LatchError::Directory { path: cache.to_owned(), source },
         })?;

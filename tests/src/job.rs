@@ -168,6 +168,17 @@ impl Job {
         self.with_copies_of(&[dist::hot()])
     }
 
+    /// Runs calls with a copy of the hot program, and with this script in place of the tool beside it.
+    #[must_use]
+    pub fn with_compiler(self, script: &str) -> Job {
+        let job = self.own_hot_program();
+        let text = job.path("compiler");
+        write(&text, script.as_bytes());
+        set_mode(&text, 0o755);
+        copy_program(&text, &job.path("bin/wasm-cpi"));
+        job
+    }
+
     fn with_copies_of(mut self, programs: &[PathBuf]) -> Job {
         let bin = self.path("bin");
         make_dir(&bin);

@@ -6,8 +6,8 @@ mod policy;
 
 use crate::audit::Audit;
 use crate::commands::calling_user::become_caller;
-use crate::commands::cli::Report;
 use crate::commands::context_file;
+use crate::commands::report::Report;
 use crate::config::{Config, ConfigFile, ConfigSource, Packages};
 use crate::failure::{Failure, Problem};
 use crate::lock_down::{self, LockDownLevel};

@@ -122,3 +122,8 @@ pub(crate) const BlockHeader: Entry = refusal(
     "A header of a block is to hold its digest or length, and the grant does not list that header.",
     "The operator adds the header to `block_headers` of the grant.",
 );
+pub(crate) const BodyParts: Entry = refusal(
+    "body-parts",
+    "The body has more than 64 parts, or several that are the image, of which each needs a thread.",
+    "The guest's author joins parts, and sends the image once.",
+);

@@ -41,6 +41,16 @@ fn expect_refused(got: (Value, usize), kind: &str, more: (&str, &str)) -> Result
     }
 }
 
+/// Expects that a body of these parts is rejected, and that nothing is sent.
+fn expect_invalid_parts(world: &World, parts: Value) -> Result<(), String> {
+    let operation = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/x", "parts": parts});
+    let (outcome, arrived) = attempt(world, &json!({}), operation)?;
+    match outcome["error"]["kind"] == "invalid-request" && arrived == 0 {
+        true => Ok(()),
+        false => Err(format!("expected invalid-request and no request, got {arrived}: {outcome}")),
+    }
+}
+
 /// Types of bodies in which servers look for parameters.
 const FORMS: [&str; 5] = [
     "application/x-www-form-urlencoded",
@@ -232,15 +242,12 @@ pub(super) fn cases() -> Vec<Case> {
             Ok(())
         })
         .may_contact(case::API),
-        Case::new(CLASS, "a body of very many parts", &[], |world| {
-            let many: Vec<Value> = (0..100_000).map(|_| json!("a")).chain([json!({"image": true})]).collect();
-            let parts = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/x", "parts": many});
-            let (outcome, arrived) = attempt(world, &json!({}), parts)?;
-            let error = &outcome["error"];
-            match error["kind"] == "invalid-request" && arrived == 0 {
-                true => Ok(()),
-                false => Err(format!("expected invalid-request and no request, got {arrived}: {outcome}")),
-            }
+        Case::new(CLASS, "a body of very many parts", &["body-parts"], |world| {
+            let many = (0..100_000).map(|_| json!("a")).chain([json!({"image": true})]).collect();
+            expect_invalid_parts(world, many)
+        }),
+        Case::new(CLASS, "a body with the image in several parts", &["body-parts"], |world| {
+            expect_invalid_parts(world, json!([{"image": true}, "a", {"image": true}]))
         }),
         Case::new(
             CLASS,
