@@ -58,7 +58,7 @@ pub(crate) fn is_not_found(code: &str) -> bool {
         )
 }
 
-fn is_unauthorized(code: &str) -> bool {
+pub(crate) fn is_unauthorized(code: &str) -> bool {
     matches!(code, "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" | "Client.UnauthorizedOperation")
 }
 

@@ -11,3 +11,8 @@ pub(crate) fn create(_: &Session, _: &Json, _: &Metadata) -> Result<Cid, Error> 
 pub(crate) fn delete(_: &Session, _: &str) -> Result<(), Error> {
     Err(Error::not_implemented("delete_stemcell"))
 }
+
+/// Returns the ID of the image of a stemcell. The ID of a light stemcell ends in ` light`.
+pub(crate) fn image_id(stemcell: &str) -> &str {
+    stemcell.strip_suffix(" light").unwrap_or(stemcell)
+}

@@ -1,25 +1,39 @@
 //! VMs: instances of EC2.
 
+mod block_devices;
+mod connections;
+mod create;
+mod delete;
+mod deletion;
 mod metadata;
+mod networks;
+mod properties;
+mod security_groups;
+mod size;
+mod static_types;
 
-use wasm_cpi_sdk::{CreatedVm, Error, Json, VmRequest, VmSize};
+use std::time::Duration;
 
+use wasm_cpi_sdk::Error;
+
+use crate::api::ApiError;
 use crate::session::Session;
+
+pub(crate) use create::create;
+pub(crate) use delete::delete;
 pub(crate) use metadata::set as set_metadata;
+pub(crate) use size::cloud_properties;
+pub(crate) use static_types::has_nvme_volumes;
 
-pub(crate) fn create(_: &Session, _: VmRequest) -> Result<CreatedVm, Error> {
-    Err(Error::not_implemented("create_vm"))
-}
+/// How long an instance may take to run and to end. Bare metal takes longest.
+const RUNNING_TIMEOUT: Duration = Duration::from_secs(20 * 60);
+const ENDED_TIMEOUT: Duration = Duration::from_secs(20 * 60);
 
-pub(crate) fn delete(_: &Session, _: &str) -> Result<(), Error> {
-    Err(Error::not_implemented("delete_vm"))
-}
-
-/// Returns true if the instance exists and does not end.
+/// Returns true if the instance exists and has not ended.
 pub(crate) fn exists(session: &Session, vm: &str) -> Result<bool, Error> {
     match session.ec2().instance(vm).send() {
-        Ok(found) => Ok(found.iter().any(|instance| instance.id == vm && instance.is_alive())),
-        Err(error) if error.is_not_found() => Ok(false),
+        Ok(found) => Ok(found.iter().any(|instance| instance.id == vm && !instance.is_gone())),
+        Err(error) if error.is("InvalidInstanceID.NotFound") => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -28,11 +42,7 @@ pub(crate) fn reboot(session: &Session, vm: &str) -> Result<(), Error> {
     session.ec2().reboot_instance(vm).send().map_err(|error| not_found(error, vm))
 }
 
-pub(crate) fn cloud_properties(_: &Session, _: VmSize) -> Result<Json, Error> {
-    Err(Error::not_implemented("calculate_vm_cloud_properties"))
-}
-
 /// Returns the error of a request about an instance.
-fn not_found(error: crate::api::ApiError, vm: &str) -> Error {
+pub(crate) fn not_found(error: ApiError, vm: &str) -> Error {
     if error.is("InvalidInstanceID.NotFound") { Error::vm_not_found(vm) } else { error.into() }
 }

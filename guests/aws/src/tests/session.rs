@@ -10,7 +10,7 @@ use crate::Aws;
 #[test]
 fn a_vm_exists_until_it_ends() {
     for (state, exists) in
-        [("pending", true), ("running", true), ("stopped", true), ("shutting-down", false), ("terminated", false)]
+        [("pending", true), ("running", true), ("stopped", true), ("shutting-down", true), ("terminated", false)]
     {
         let host = start(&[("DescribeInstances", instance("i-1", state, ""))]);
         assert_eq!(cpi().has_vm("i-1".into()), Ok(exists), "{state}");

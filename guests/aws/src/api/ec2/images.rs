@@ -18,19 +18,24 @@ pub(crate) struct Image {
 pub(crate) struct ImageDevice {
     pub(crate) name: String,
     pub(crate) snapshot: Option<String>,
+    /// The size of its volume in GiB.
+    pub(crate) size_gib: Option<u64>,
 }
 
 impl Image {
     fn read(item: &Element) -> Result<Self, XmlError> {
         let device = |item: &Element| {
-            let snapshot = item.text("ebs/snapshotId").map(str::to_owned);
-            item.text("deviceName").map(|name| ImageDevice { name: name.to_owned(), snapshot })
+            Ok(ImageDevice {
+                name: item.required_text("deviceName")?.to_owned(),
+                snapshot: item.text("ebs/snapshotId").map(str::to_owned),
+                size_gib: item.parsed("ebs/volumeSize")?,
+            })
         };
         Ok(Self {
             id: item.required_text("imageId")?.to_owned(),
             state: text_or_empty(item, "imageState"),
             root_device: item.text("rootDeviceName").map(str::to_owned),
-            devices: item.items("blockDeviceMapping/item").into_iter().filter_map(device).collect(),
+            devices: item.items("blockDeviceMapping/item").into_iter().map(device).collect::<Result<_, XmlError>>()?,
         })
     }
 }
