@@ -2,6 +2,7 @@
 
 mod answers;
 mod failures;
+mod policies;
 mod session;
 mod vms;
 
