@@ -306,7 +306,8 @@ fn every_property_is_used_and_described_with_its_type() {
     });
     let local = json!({"guest": guest, "blobstore": {"provider": "local", "path": "/p"}});
     let of_wasm_cpi = [json!({"guest": guest}), full(), others, local];
-    for (job, manifests) in [("wasm_cpi", &of_wasm_cpi[..]), ("openstack_cpi", &[json!({})]), ("aws_cpi", &[json!({})])] {
+    for (job, manifests) in [("wasm_cpi", &of_wasm_cpi[..]), ("openstack_cpi", &[json!({})]), ("aws_cpi", &[json!({})])]
+    {
         let source = job_source(job);
         let spec = yaml(&source.join("spec"));
         assert_eq!(spec["name"], job);
