@@ -34,7 +34,7 @@ mod sts;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Client, element};
+pub use client::{Client, element, escape};
 pub use faults::{service_error, throttled};
 pub use service::Service;
 pub use simulator::Simulator;

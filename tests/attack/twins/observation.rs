@@ -23,6 +23,10 @@ const LAST: [&str; 7] = ["result", "error", "garbage", "exit", "panic", "trap", 
 
 const SEAL_LENGTH: usize = 40;
 
+/// A part of signed requests. A signature depends on the key, and its time on the clock, so the server that it is for
+/// counts as one that received a secret.
+const SIGNED: &[u8] = b"AWS4-HMAC-SHA256 Credential=";
+
 /// Everything that the guest of a run observed, and what others saw of the guest.
 #[derive(Debug)]
 pub(crate) struct Observation {
@@ -30,7 +34,7 @@ pub(crate) struct Observation {
     contacts: BTreeSet<String>,
     /// Host and bytes of each request that reached a server.
     requests: Vec<(String, Vec<u8>)>,
-    /// The hosts that received a secret.
+    /// The hosts that received a secret or a signature.
     trusted: BTreeSet<String>,
     /// True if the tripwire found a secret.
     pub(crate) leaked: bool,
@@ -64,8 +68,8 @@ pub(crate) fn observe_calls<'a>(
     let contacts = world.take_contacts()?.iter().map(contact_name).collect();
     let forms: Vec<Vec<u8>> = secrets.iter().flat_map(|secret| forms(secret)).map(|(_, bytes)| bytes).collect();
     let arrived = world.requests();
-    let holding = arrived.iter().filter(|one| forms.iter().any(|form| contains(&one.request.raw, form)));
-    let trusted = holding.map(|one| one.host.clone()).collect();
+    let holding = |raw: &[u8]| contains(raw, SIGNED) || forms.iter().any(|form| contains(raw, form));
+    let trusted = arrived.iter().filter(|one| holding(&one.request.raw)).map(|one| one.host.clone()).collect();
     let requests = arrived.iter().map(|one| (one.host.clone(), one.request.raw.clone())).collect();
     let audit = std::fs::read_to_string(tests::audit::path(job)).unwrap_or_default();
     Ok(Observation { calls, contacts, requests, trusted, leaked: audit.contains(r#""kind":"leak""#) })

@@ -1,23 +1,14 @@
 //! botocore drives the simulator, and moto is compared with it; see `tests/aws/README.md`.
 
+use super::moto;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 use tests::aws::{Gateway, Simulator};
-use tests::{dist, skip};
+use tests::dist;
 
-/// The environment variable that names a Python interpreter with botocore and moto;
-/// `cargo xtask test` sets it.
-const VARIABLE: &str = "WASM_CPI_BOTOCORE";
-
-/// Runs a script of `tests/aws`. Returns `None` and reports a skip if there is no interpreter.
+/// Runs a script of `tests/aws`, unless there is no interpreter for it.
 fn run(script: &str, arguments: &[PathBuf]) -> Option<Output> {
-    let Some(python) = std::env::var_os(VARIABLE) else {
-        skip("botocore", "no Python interpreter with botocore and moto is named");
-        return None;
-    };
-    let script = dist::root().join("tests/aws").join(script);
-    // Without -B, Python would write bytecode into the repository.
-    let output = Command::new(python).arg("-B").arg(script).args(arguments).output();
+    let output = moto::script(script)?.args(arguments).output();
     Some(output.unwrap_or_else(|error| panic!("{error}")))
 }
 

@@ -114,7 +114,7 @@ impl Client {
 }
 
 /// Escapes a value for a form.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));

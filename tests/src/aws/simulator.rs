@@ -10,6 +10,7 @@ use crate::gateway::{Backend, Request, Response};
 use serde_json::Value;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The maximum length of a body.
 const MAX_BODY: u64 = 1 << 20;
@@ -72,6 +73,21 @@ impl Simulator {
     /// Sets for how many seconds temporary credentials are valid that are issued from now on.
     pub fn set_key_lifetime(&self, seconds: u64) {
         self.lock().key_lifetime = Some(seconds);
+    }
+
+    /// Makes the metadata service return these keys, which may be those of another cloud.
+    pub fn set_machine_keys(&self, id: &str, secret: &str, token: &str) {
+        let mut state = self.lock();
+        let expires = state.now() + Duration::from_secs(3600);
+        state.keys.push(AccessKey {
+            id: id.to_owned(),
+            secret: secret.to_owned(),
+            token: Some(token.to_owned()),
+            expires: Some(expires),
+            account: seed::ACCOUNT.to_owned(),
+            arn: seed::instance_role_arn(),
+            user: seed::ROLE.to_owned(),
+        });
     }
 
     /// Makes all temporary credentials invalid.

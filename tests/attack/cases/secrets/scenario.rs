@@ -11,7 +11,10 @@ use tests::servers::with;
 use tests::{Call, Job};
 
 /// The names of all servers. Each has its own address.
-const HOSTS: [&str; 10] = ["api", "id", "oauth", "form", "basic", "bearer", "header", "mtls", "open", "registry"];
+const HOSTS: [&str; 14] = [
+    "api", "id", "oauth", "form", "basic", "bearer", "header", "mtls", "open", "registry", "signed", "machine", "role",
+    "issuer",
+];
 
 /// All servers, as contacts.
 pub(super) const SERVERS: &[&str] = &[
@@ -26,10 +29,15 @@ pub(super) const SERVERS: &[&str] = &[
     "5.6.7.17:443",
     "5.6.7.18:443",
     "5.6.7.19:25777",
+    "5.6.7.20:443",
+    "5.6.7.21:443",
+    "5.6.7.22:443",
+    "5.6.7.23:443",
+    "169.254.169.254:80",
 ];
 
 /// The operations of `use_everything` that return a status.
-const ANSWERED: std::ops::RangeInclusive<usize> = 6..=17;
+const ANSWERED: [std::ops::RangeInclusive<usize>; 2] = [6..=17, 21..=23];
 
 pub(super) struct Scenario {
     pub(super) secrets: SecretSet,
@@ -119,6 +127,9 @@ impl Scenario {
             json!({"op": "session", "name": "main"}),
             json!({"op": "log", "level": "debug", "message": "{{0.ok|json}} {{1.ok|json}} {{6.ok|json}} {{7.ok|json}} {{18.ok|json}} {{args.env|json}}"}),
             json!({"op": "print", "text": "{{0.ok|base64}} {{5.ok}} {{7.ok|hex}}", "stream": "stderr"}),
+            get("signed", "/"),
+            get("machine", "/"),
+            get("role", "/"),
         ];
         let first = operations.len();
         operations.extend(self.search_operations());
@@ -126,7 +137,8 @@ impl Scenario {
         // An exposed property must be found, which proves that the search works.
         let control = operations.len();
         operations.push(json!({"op": "find", "reversed": EXPOSED.chars().rev().collect::<String>()}));
-        let statuses: Vec<String> = ANSWERED.map(|at| format!("{{{{{at}.ok.status}}}}")).collect();
+        let statuses: Vec<String> =
+            ANSWERED.into_iter().flatten().map(|at| format!("{{{{{at}.ok.status}}}}")).collect();
         for (what, values) in
             [("answered", statuses), ("found", found), ("control", vec![format!("{{{{{control}.ok.count}}}}")])]
         {
@@ -184,7 +196,7 @@ impl Scenario {
 
     /// Returns the names of the secrets that a host may receive.
     pub(super) fn allowed_at(&self, host: &str) -> BTreeSet<String> {
-        let prefixes: &[&str] = match host.split('.').next().unwrap_or_default() {
+        let prefixes: &[&str] = match host.strip_suffix(".iaas.test").unwrap_or(host) {
             "api" => &["token.main", "captured", "slots.", "agent.", "env.", "registry.agents"],
             "id" => &["auth.", "api_key", "extra"],
             "oauth" => &["oauth."],
@@ -192,6 +204,11 @@ impl Scenario {
             "basic" => &["basic."],
             "bearer" => &["bearer"],
             "header" => &["header"],
+            // The secret keys are not sent.
+            "signed" | "issuer" => &["static.id", "static.token"],
+            "machine" => &["machine.id", "machine.token"],
+            "role" => &["role.id", "role.token"],
+            METADATA => &["machine.metadata"],
             "registry" => &["registry.user", "registry.password", "agent.", "env.", "stored."],
             _ => &[],
         };
@@ -199,6 +216,9 @@ impl Scenario {
         self.secrets.all().iter().map(|(name, _)| name).filter(belongs).cloned().collect()
     }
 }
+
+/// The metadata service.
+const METADATA: &str = "169.254.169.254";
 
 /// The one property that guests see.
 pub(super) const EXPOSED: &str = "exposed-to-the-guest";
@@ -225,6 +245,9 @@ fn config(world: &World, secrets: &mut SecretSet) -> (Value, Value) {
     properties["bearer"] = json!(line("bearer"));
     properties["header"] = json!(line("header"));
     let registry = json!({"user": line("registry.user"), "password": line("registry.password")});
+    let mut key = |name: &str| secrets.generate(name, Fit::Key);
+    properties["static"] =
+        json!({"id": key("static.id"), "secret": key("static.secret"), "token": key("static.token")});
     let mut url = |name: &str| secrets.generate(name, Fit::Url);
     properties["url"] = json!(format!("https://u:{}@cloud.test/x", url("url")));
     let agents = format!("https://agent:{}@10.0.0.6:25777", url("registry.agents"));
@@ -279,10 +302,16 @@ fn policy(world: &World) -> Value {
     let login = |host: &str, keys: Value| {
         with(json!({"to": format!("https://{host}.iaas.test"), "path": "/tokens", "tls": tls}), keys)
     };
+    let sigv4 = |credentials: &str| json!({"auth": {"sigv4": {"service": "compute", "region": "eu-central-1", "credentials": credentials}}});
     let slot = |kind: &str| json!({"method": "POST", "path": format!("/v1/slot/{kind}"), "place": match kind { "json" => "json:/data".to_owned(), "xml" => "xml:/r/data".to_owned(), kind => format!("{kind}:data") }, "takes": [format!("slots.{kind}")]});
     json!({
         "version": 1,
         "expose": ["region"],
+        "credentials": {
+            "main": {"static": {"access_key_id": "${static.id}", "secret_access_key": "${static.secret}", "session_token": "${static.token}"}},
+            "machine": {"metadata": {}},
+            "role": {"assume_role": {"role": "arn:cloud:iam::123456789012:role/cpi", "with": "main", "to": "https://issuer.iaas.test", "region": "eu-central-1", "tls": tls}},
+        },
         "logins": {
             "main": login("id", json!({"body": {"user": "${auth.user}", "password": "${auth.password}", "nested": [{"key": "${api_key}"}]}, "headers": {"X-Extra": "${extra}"},
                 "token": "header:X-Subject-Token", "expires": {"in_seconds": "json:/expires_in"}, "send": {"header": "X-Auth-Token"}, "show": {"catalog": "json:/catalog"}})),
@@ -297,10 +326,16 @@ fn policy(world: &World) -> Value {
             grant("bearer", json!({"auth": {"bearer": "${bearer}"}})),
             grant("header", json!({"auth": {"header": {"name": "X-Api-Key", "value": "Key ${header}"}}})),
             grant("mtls", json!({"tls": with(tls.clone(), json!({"client": {"cert": "${client.cert}", "key": "${client.key}"}}))})),
+            grant("signed", sigv4("main")),
+            grant("machine", sigv4("machine")),
+            grant("role", sigv4("role")),
             grant("open", json!({})),
         ],
     })
 }
+
+/// The time at which temporary keys expire.
+const EXPIRATION: &str = "2999-01-01T00:00:00Z";
 
 fn served(secrets: &mut SecretSet) -> Value {
     let mut line = |name: &str| secrets.generate(name, Fit::Header);
@@ -312,6 +347,19 @@ fn served(secrets: &mut SecretSet) -> Value {
         "blobstore": {"options": {"secret_access_key": secrets.generate("stored.blobs", Fit::Any)}},
         "disks": {"system": "/dev/sda", "persistent": {}}, "networks": {},
     });
+    let mut part = |name: &str| secrets.generate(name, Fit::Key);
+    let metadata = part("machine.metadata");
+    let machine = json!({
+        "Code": "Success", "AccessKeyId": part("machine.id"), "SecretAccessKey": part("machine.secret"),
+        "Token": part("machine.token"), "Expiration": EXPIRATION,
+    });
+    let role = format!(
+        "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>{}</AccessKeyId><SecretAccessKey>{}</SecretAccessKey>\
+         <SessionToken>{}</SessionToken><Expiration>{EXPIRATION}</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>",
+        part("role.id"),
+        part("role.secret"),
+        part("role.token"),
+    );
     let json = json!({"Content-Type": "application/json"});
     let answer = |body: Value| json!({"headers": json, "body": body});
     json!({
@@ -320,6 +368,10 @@ fn served(secrets: &mut SecretSet) -> Value {
         "api.iaas.test/v1/keys": answer(json!({"key": captured})),
         "api.iaas.test/v1/vms": {"headers": {"Content-Type": "application/json", "Set-Cookie": format!("s={cookie}")}, "body": {"server": {"id": "vm-2", "adminPass": admin}}},
         "mtls.iaas.test": {"tls": "client", "body": "in"},
+        "issuer.iaas.test": {"headers": {"Content-Type": "text/xml"}, "body": role},
+        "169.254.169.254/latest/api/token": {"body": metadata},
+        "169.254.169.254/latest/meta-data/iam/security-credentials/": {"body": "cpi-role"},
+        "169.254.169.254/latest/meta-data/iam/security-credentials/cpi-role": {"body": machine},
         "registry.iaas.test/instances/vm-1/settings": answer(json!({"status": "ok", "settings": stored.to_string()})),
         "registry.iaas.test/instances/vm-2/settings": [{"status": 404}, {"status": 200}],
     })

@@ -18,6 +18,8 @@ pub(super) enum Fit {
     Header,
     /// A part of a URL.
     Url,
+    /// A key that signs, or a token beside it.
+    Key,
 }
 
 #[derive(Clone, Copy)]
@@ -74,7 +76,8 @@ impl SecretSet {
             self.turn += 1;
             let fits = match shape {
                 Shape::Letters | Shape::Short => true,
-                Shape::Quotes | Shape::Percent | Shape::Base64 | Shape::Long => fit != Fit::Url,
+                Shape::Base64 => fit != Fit::Url,
+                Shape::Quotes | Shape::Percent | Shape::Long => !matches!(fit, Fit::Url | Fit::Key),
                 Shape::Unicode | Shape::Lines => fit == Fit::Any,
             };
             if fits {
