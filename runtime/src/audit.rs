@@ -140,7 +140,11 @@ impl Audit {
     /// Writes the line of one HTTP request.
     pub fn http(&self, event: &HttpEvent) {
         let Some(writer) = &self.0 else { return };
-        let capability = if event.login.is_some() { "login" } else { "http" };
+        let capability = match (&event.login, &event.credentials) {
+            (Some(_), _) => "login",
+            (None, Some(_)) => "credentials",
+            (None, None) => "http",
+        };
         if !writer.count_line(capability) {
             return;
         }
@@ -153,8 +157,10 @@ impl Audit {
         let mut line = writer.line(kind);
         line.own_text("capability", capability);
         line.text("operation", &event.method, NAME_MAX).text("target", &event.target, TARGET_MAX);
+        line.text("api_operation", event.operation.as_deref().unwrap_or_default(), NAME_MAX);
         line.text("grant", event.grant.as_deref().unwrap_or_default(), NAME_MAX);
         line.text("login", event.login.as_deref().unwrap_or_default(), NAME_MAX);
+        line.text("credentials", event.credentials.as_deref().unwrap_or_default(), NAME_MAX);
         if let Some(address) = event.address {
             line.own_text("address", address.to_string());
         }

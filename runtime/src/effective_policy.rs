@@ -6,7 +6,7 @@
 mod credentials;
 mod presets;
 
-pub use credentials::{check_sendable, credentials};
+pub use credentials::{check_sendable, credentials, describe_credentials};
 pub use presets::{PolicyReader, presets_of_guest};
 
 use crate::component::description::GuestDescription;

@@ -2,8 +2,8 @@
 //!
 //! A guest's request passes `gate`, in this order: shape and size, the canonical
 //! URL (`Destination`), the policy's verdict, `headers`, `slots`, `addresses` with
-//! `resolver`, the grant's credentials (`gate::auth`, for which `login` obtains a token
-//! if needed), `transport` with `tls_configs`, `proxy` and `connection_pool`,
+//! `resolver`, the grant's credentials (`gate::auth`, for which `login` obtains a token,
+//! or `credentials` the keys for `signing`, if needed), `transport` with `tls_configs`, `proxy` and `connection_pool`,
 //! `exchange`, and the steps of `response` up to the tripwire. The host's own requests use
 //! `client`, without a policy, and nothing in them comes from a guest. Sockets,
 //! certificates and name servers are set up when they are first needed.
@@ -26,6 +26,7 @@ pub mod client;
 mod connection;
 pub mod connection_pool;
 mod creations;
+mod credentials;
 pub mod error;
 pub mod exchange;
 mod exposure;
@@ -34,6 +35,7 @@ mod headers;
 mod http_event;
 mod http_record;
 pub mod http_trace;
+mod kept_secrets;
 mod local_addresses;
 mod login;
 mod method_override;
@@ -43,6 +45,7 @@ mod preopened;
 pub mod proxy;
 pub mod resolver;
 pub mod response;
+mod signing;
 pub mod slots;
 pub mod tls;
 mod tls_configs;

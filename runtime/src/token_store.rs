@@ -18,7 +18,7 @@ mod tests;
 
 pub use file::{TokenFile, TokenLock};
 pub use forget::{count_tokens, forget_tokens};
-pub use record::TokenRecord;
+pub use record::{MARGIN, TokenRecord};
 
 use record::MAX_AGE;
 
@@ -94,7 +94,7 @@ impl TokenStore {
         let file = self.directory.open_trusted(name, OFlags::RDONLY)?;
         let record = TokenFile { file, name: name.to_owned(), key: self.key.clone() }.read();
         let now = jiff::Timestamp::now().as_second();
-        Ok(record.is_some_and(|record| record.usable_for(now).is_some()))
+        Ok(record.is_some_and(|record| record.usable_for(now, MARGIN).is_some()))
     }
 
     /// Opens the file for a token that depends on these values, and creates it if there is none.

@@ -49,6 +49,7 @@ const CLASSES: &[Class] = &[
     ("addresses and names", &[include_str!("rows/addresses.json")], Vec::new),
     ("redirects and proxies", &[include_str!("rows/redirects.json")], environment::cases),
     ("headers and smuggling", &[include_str!("rows/headers.json")], Vec::new),
+    ("signed requests", &[include_str!("rows/signatures.json")], Vec::new),
     ("kept connections", &[include_str!("rows/connections.json")], Vec::new),
     ("responses", &[include_str!("rows/responses.json"), include_str!("rows/answers.json")], Vec::new),
     (

@@ -301,9 +301,12 @@ pub(crate) fn job(world: &World, row: &Value) -> Job {
     let mut policy =
         json!({"version": 1, "http": if row["grants"].is_null() { json!([grant]) } else { row["grants"].clone() }});
     merge_patch(&mut policy, &row["policy"]);
-    for kind in ["http", "logins"] {
+    for kind in ["http", "logins", "credentials"] {
         let grants = match &mut policy[kind] {
             Value::Array(grants) => grants.iter_mut().collect(),
+            Value::Object(all) if kind == "credentials" => {
+                all.values_mut().filter_map(|one| one.get_mut("assume_role")).collect()
+            }
             Value::Object(logins) => logins.values_mut().collect(),
             _ => Vec::new(),
         };
@@ -314,8 +317,10 @@ pub(crate) fn job(world: &World, row: &Value) -> Job {
             }
         }
     }
-    if policy["logins"].is_null() {
-        policy.as_object_mut().map(|policy| policy.remove("logins"));
+    for kind in ["logins", "credentials"] {
+        if policy[kind].is_null() {
+            policy.as_object_mut().map(|policy| policy.remove(kind));
+        }
     }
     tests::audit::audited(Job::default().policy(policy)).configure(|config| merge_patch(config, &row["config"]))
 }

@@ -49,6 +49,7 @@ const REVIEW_ORDER: [&str; 31] = [
     "runtime/src/",
     "guests/sdk/src/",
     "guests/openstack/src/",
+    "guests/aws/src/",
     "release/jobs/wasm_cpi/templates/",
     "release/jobs/",
     "release/packages/",
@@ -57,7 +58,7 @@ const REVIEW_ORDER: [&str; 31] = [
 const HEAD: &str = "\
 # Messages
 
-This page is for reviewers of messages. It lists every text that the programs, the Rust SDK, the guest for OpenStack and the templates
+This page is for reviewers of messages. It lists every text that the programs, the Rust SDK, the guests for clouds and the templates
 of the release can show to a user: errors, log lines, reports and help. Directories are in the order of a request through the code,
 and files within them in the order of their names.
 

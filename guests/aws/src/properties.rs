@@ -22,7 +22,6 @@ pub(crate) struct Properties {
     access_key_id: Option<Value>,
     secret_access_key: Option<Value>,
     session_token: Option<Value>,
-    role_arn: Option<String>,
     region: Option<String>,
     ec2_endpoint: Option<String>,
     elb_endpoint: Option<String>,
@@ -93,16 +92,6 @@ impl Properties {
                 &format!("`{other}` is not a source of credentials"),
                 "use static or env_or_profile",
             )),
-        }
-    }
-
-    /// Returns the name of the policy preset for these properties, as the BOSH release ships it.
-    pub(crate) fn preset(&self) -> &'static str {
-        match (text(&self.role_arn).is_some(), text(&self.credentials_source) == Some("env_or_profile")) {
-            (false, false) => "aws.json",
-            (false, true) => "aws-instance-profile.json",
-            (true, false) => "aws-assumed-role.json",
-            (true, true) => "aws-assumed-role-of-instance.json",
         }
     }
 

@@ -83,11 +83,12 @@ checks! {
         FieldBody FieldOperation FieldSerialised
     }
     "Config, policy and needs files" policy_file {
-        PlainHttp SecretWildcard LayerProperty LayerToken LayerCapture LayerCertificate LayerCa
+        PlainHttp SecretWildcard RegionListed LayerProperty LayerToken LayerSignature LayerCapture LayerCertificate LayerCa
+        RegionForm ServiceForm ServiceOfContext ServiceIssuer RoleForm RoleOfContext
         LiteralCredential ConnectionHeader KeyFile PropertyName PropertyPem ShownToken ShownSlot
         EntryOutsideGrant PointerWildcard SlotElement SlotNameTwice SlotBesideAuth
         OriginForm OriginWildcard OriginTemplate PatternForm
-        EmptyList UnknownKey UnknownVersion DuplicateName UnusedLogin TrustedFile BlocksBesideSlots
+        EmptyList UnknownKey UnknownVersion DuplicateName UnusedLogin UnusedCredentials TrustedFile BlocksBesideSlots
     }
     "Addresses and names" address {
         AddressNever AddressOwn AddressPublic AddressCidr AddressMapped AddressEmbedded
@@ -99,6 +100,7 @@ checks! {
     "HTTP requests" http_request {
         MethodKnown HeaderFraming HeaderValue HeaderOverride MethodParameter HeaderUnderscore
         HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderAccept ReadBody QueryHidden HeaderConditional
+        SignedHeader SignedParameter SignedFormQuery ClockSkew MetadataDirect
         QueryCredentials IdentityRequested ProxyEnvironment CountedBytes CountedResponses
         GrantBlocks BlockHeader
     }
@@ -109,7 +111,7 @@ checks! {
         Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse CharsetResponse
         CredentialHeaders CredentialFields CredentialsHandedOut CredentialUnreadable
         ResponseRoom ShownPlaces DroppedPlaces DropUnreadable ResponseDigests SettingsMarker SettingsShape SettingsDivided
-        SettingsWithheld
+        SettingsWithheld SignatureQuoted
     }
     "Captures" captures {
         CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureCost CaptureName

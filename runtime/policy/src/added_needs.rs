@@ -64,6 +64,8 @@ pub enum AddedNeed {
         method: String,
         /// The pattern of their paths.
         path: String,
+        /// Their operation; `None` for all of them.
+        operation: Option<String>,
         /// The place in the request, such as `json:/server/user_data`.
         place: String,
         /// The names of the secrets that are new in this slot.
@@ -79,6 +81,8 @@ pub enum AddedNeed {
         method: String,
         /// The pattern of their paths.
         path: String,
+        /// Their operation; `None` for all of them.
+        operation: Option<String>,
         /// The places of the response, such as `json:/server/id`.
         show: Vec<String>,
     },
@@ -218,7 +222,10 @@ fn slots(need: &Need, older: &[&Need], more: &mut Vec<AddedNeed>) {
         .flatten()
         .collect();
     for slot in wanted {
-        let same = |had: &&&Slot| had.method == slot.method && had.place == slot.place && had.path.covers(&slot.path);
+        let same = |had: &&&Slot| {
+            let requests = had.method == slot.method && had.path.covers(&slot.path);
+            requests && had.place == slot.place && had.is_for_operation(slot.operation.as_deref())
+        };
         let taken = |name: &&String| had.iter().filter(same).any(|had| had.takes.contains(name));
         let takes: Vec<String> = slot.takes.iter().filter(|name| !taken(name)).cloned().collect();
         if !takes.is_empty() {
@@ -228,6 +235,7 @@ fn slots(need: &Need, older: &[&Need], more: &mut Vec<AddedNeed>) {
                 to: to(need),
                 method,
                 path: slot.path.to_string(),
+                operation: slot.operation.clone(),
                 place,
                 takes,
             });
@@ -236,7 +244,8 @@ fn slots(need: &Need, older: &[&Need], more: &mut Vec<AddedNeed>) {
         let show: Vec<String> = slot.show.iter().filter(|place| !shown(place)).map(ToString::to_string).collect();
         if !show.is_empty() {
             let (method, path) = (slot.method.clone(), slot.path.to_string());
-            more.push(AddedNeed::Shown { need: need.id.clone(), to: to(need), method, path, show });
+            let operation = slot.operation.clone();
+            more.push(AddedNeed::Shown { need: need.id.clone(), to: to(need), method, path, operation, show });
         }
     }
 }
@@ -246,6 +255,19 @@ fn to(need: &Need) -> String {
         Restriction::Any => "*".to_owned(),
         Restriction::Only(spec) => spec.to_string(),
     }
+}
+
+/// Adds the operation of a slot to its JSON, if it has one.
+fn with_operation(mut added: Value, operation: Option<&str>) -> Value {
+    if let Some(operation) = operation {
+        added["operation"] = json!(operation);
+    }
+    added
+}
+
+/// Returns the path of a slot with its operation, if it has one.
+fn with_name(path: &str, operation: Option<&str>) -> String {
+    operation.map_or_else(|| path.to_owned(), |operation| format!("{path} ({operation})"))
 }
 
 impl AddedNeed {
@@ -263,12 +285,14 @@ impl AddedNeed {
             AddedNeed::AnyOperation { need, to } => json!({"kind": "operations", "need": need, "to": to, "in": "*"}),
             AddedNeed::Login(name) => json!({"kind": "login", "name": name}),
             AddedNeed::AnyLogin => json!({"kind": "login", "name": "*"}),
-            AddedNeed::Slot { need, to, method, path, place, takes } => {
-                json!({"kind": "slot", "need": need, "to": to, "method": method, "path": path, "place": place, "takes": takes})
-            }
-            AddedNeed::Shown { need, to, method, path, show } => {
-                json!({"kind": "show", "need": need, "to": to, "method": method, "path": path, "show": show})
-            }
+            AddedNeed::Slot { need, to, method, path, operation, place, takes } => with_operation(
+                json!({"kind": "slot", "need": need, "to": to, "method": method, "path": path, "place": place, "takes": takes}),
+                operation.as_deref(),
+            ),
+            AddedNeed::Shown { need, to, method, path, operation, show } => with_operation(
+                json!({"kind": "show", "need": need, "to": to, "method": method, "path": path, "show": show}),
+                operation.as_deref(),
+            ),
             AddedNeed::AnySlot { need, to } => json!({"kind": "slot", "need": need, "to": to, "place": "*"}),
             AddedNeed::Registry => json!({"kind": "registry"}),
             AddedNeed::Image => json!({"kind": "image"}),
@@ -286,10 +310,12 @@ impl fmt::Display for AddedNeed {
             AddedNeed::Http { need, to, methods, path } => {
                 write!(f, "need `{need}`: {} {path} at {to}", methods.join(" "))
             }
-            AddedNeed::Slot { need, to, method, path, place, takes } => {
+            AddedNeed::Slot { need, to, method, path, operation, place, takes } => {
+                let path = with_name(path, operation.as_deref());
                 write!(f, "need `{need}`: {} in {method} {path} at {to}, at `{place}`", takes.join(" "))
             }
-            AddedNeed::Shown { need, to, method, path, show } => {
+            AddedNeed::Shown { need, to, method, path, operation, show } => {
+                let path = with_name(path, operation.as_deref());
                 write!(f, "need `{need}`: to see {} of the response to {method} {path} at {to}", show.join(" "))
             }
             AddedNeed::Operations { need, to, methods, path, place, allow } => {

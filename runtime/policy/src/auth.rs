@@ -7,7 +7,9 @@
 use super::object_reader::ObjectReader;
 use super::problem::Problems;
 use super::properties::Properties;
+use super::regions::Regions;
 use super::request_head::{is_connection_header, normalize_header_name};
+use super::sigv4::{SigV4, SigV4Spec};
 use super::template::{ResolvedText, Template};
 use crate::secret::Layer;
 use wasm_cpi_checks::Check;
@@ -33,6 +35,8 @@ pub enum Auth {
     },
     /// The token that the policy's login of this name obtains.
     Login(String),
+    /// A signature of the request.
+    SigV4(SigV4),
 }
 
 /// `auth` as it is written in the policy, before properties are known.
@@ -42,6 +46,7 @@ pub(super) enum AuthSpec {
     Bearer(Template),
     Header { name: String, value: Template },
     Login(String),
+    SigV4(SigV4Spec),
 }
 
 impl AuthSpec {
@@ -52,39 +57,52 @@ impl AuthSpec {
         if let Some(value) = reader.value("basic")
             && let Some(mut basic) = ObjectReader::open(value, reader.at("basic"), reader.problems())
         {
-            let user = template(&mut basic, "user", false);
-            let password = template(&mut basic, "password", true);
+            let user = credential(&mut basic, "user", false);
+            let password = credential(&mut basic, "password", true);
             basic.close();
             found.push(user.zip(password).map(|(user, password)| AuthSpec::Basic { user, password }));
         }
         if reader.value("bearer").is_some() {
-            found.push(template(&mut reader, "bearer", true).map(AuthSpec::Bearer));
+            found.push(credential(&mut reader, "bearer", true).map(AuthSpec::Bearer));
         }
         if let Some(value) = reader.value("header")
             && let Some(mut header) = ObjectReader::open(value, reader.at("header"), reader.problems())
         {
             let name = header_name(&mut header, "name");
-            let value = template(&mut header, "value", true);
+            let value = credential(&mut header, "value", true);
             header.close();
             found.push(name.zip(value).map(|(name, value)| AuthSpec::Header { name, value }));
         }
         if let Some(name) = reader.text("login") {
             found.push(Some(AuthSpec::Login(name.to_owned())));
         }
+        if let Some(value) = reader.value("sigv4")
+            && let Some(mut sigv4) = ObjectReader::open(value, reader.at("sigv4"), reader.problems())
+        {
+            found.push(SigV4Spec::read(&mut sigv4).map(AuthSpec::SigV4));
+            sigv4.close();
+        }
         if value.as_object().is_some_and(|map| map.len() != 1) {
             parent.problem(
                 "auth",
                 "does not have exactly one kind of auth",
-                "write one of basic, bearer, header, login",
+                "write one of basic, bearer, header, login, sigv4",
             );
         }
         reader.close();
         found.pop()?
     }
 
-    /// Fills in the properties for an origin that comes from the layer `to`. Whether the
-    /// token of a login may be sent there is checked where the login is known.
-    pub(super) fn resolve(&self, properties: &Properties, to: Layer, at: &str, problems: &Problems) -> Option<Auth> {
+    /// Fills in the properties for an origin that comes from the layer `to`. Whether the token of a login or a
+    /// signature may be sent there is checked where the login or the credentials are known.
+    pub(super) fn resolve(
+        &self,
+        properties: &Properties,
+        regions: &Regions,
+        to: Layer,
+        at: &str,
+        problems: &Problems,
+    ) -> Option<Auth> {
         let fill = |template: &Template, key: &str| template.resolve(properties, to, &format!("{at}.{key}"), problems);
         Some(match self {
             AuthSpec::Basic { user, password } => {
@@ -96,11 +114,15 @@ impl AuthSpec {
                 Auth::Header { name: name.clone(), value: fill(value, "header.value")? }
             }
             AuthSpec::Login(name) => Auth::Login(name.clone()),
+            AuthSpec::SigV4(sigv4) => {
+                Auth::SigV4(sigv4.resolve(properties, regions, &format!("{at}.sigv4"), problems)?)
+            }
         })
     }
 }
 
-fn template(reader: &mut ObjectReader<'_>, key: &'static str, secret: bool) -> Option<Template> {
+/// Reads a template. A `secret` one must take a property.
+pub(super) fn credential(reader: &mut ObjectReader<'_>, key: &'static str, secret: bool) -> Option<Template> {
     let text = reader.required_text(key, "${property}")?;
     match Template::parse(text) {
         Ok(template) => {

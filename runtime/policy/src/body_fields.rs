@@ -9,6 +9,7 @@
 
 mod field_place;
 mod judge;
+mod names;
 mod pattern;
 mod request;
 mod rule;
@@ -18,14 +19,17 @@ mod tests;
 pub use pattern::{Pattern, PatternError};
 pub use request::JudgedRequest;
 
+pub(super) use field_place::FieldKind;
 pub(super) use judge::FieldMismatch;
+pub(super) use names::{NameError, check_names};
 
 use serde_json::Value;
 
 use super::object_reader::{ObjectReader, printable};
+use super::operations;
 use super::path::{Base, PathPattern};
 use super::slots::{method, path};
-use field_place::{FieldKind, FieldPlace};
+use field_place::FieldPlace;
 use rule::Rule;
 use wasm_cpi_checks::Check;
 
@@ -56,7 +60,7 @@ impl FieldRules {
             reader.required_text("method", "POST").and_then(|text| method(text, &reader.at("method"), problems));
         let path =
             reader.required_text("path", "/v1/servers").and_then(|text| path(text, &reader.at("path"), problems));
-        let operation = reader.text("operation").map(str::to_owned);
+        let operation = operations::read_name(&mut reader, "operation");
         let deny_others = match reader.text("others") {
             None | Some("allow") => false,
             Some("deny") => true,

@@ -9,7 +9,6 @@ use super::grant::Grant;
 use super::needs::{NeedOrigin, Needs, ResolvedNeed, Restriction, declared_slots};
 use super::operations::Operations;
 use super::origin::OriginSpec;
-use super::path::PathPattern;
 use super::place::Place;
 use super::slots::Slot;
 use super::suggested_grant::{complete, free_id, slot_json};
@@ -162,18 +161,12 @@ impl Policy {
             NeedOrigin::Unset => compared.unset_property = property_of(&need.to).cloned(),
             NeedOrigin::Known(_) => {}
         }
-        let missing = missing_pairs(declared, &grants);
-        if let Restriction::Only(Some(operations)) = &need.operations {
-            let allow = operations.allow.join(", ");
-            compared.missing.extend(missing.phrases.iter().map(|phrase| format!("{phrase} ({allow})")));
-            self.suggest(declared, missing, Some(operations), &mut compared);
-        } else {
-            compared.missing.extend(missing.phrases.iter().cloned());
-            self.suggest(declared, missing, None, &mut compared);
-        }
+        let missing = missing_requests(declared, &grants);
+        compared.missing.extend(missing.phrases.iter().cloned());
+        self.suggest(declared, missing, &mut compared);
         let suggested = compared.grant_line.as_deref().and_then(|line| serde_json::from_str::<Value>(line).ok());
         for slot in missing_slots(declared, &grants) {
-            compared.missing.push(format!("a slot in {} {} at `{}`", slot.method, slot.path, slot.place));
+            compared.missing.push(format!("a slot in {} at `{}`", slot.requests(), slot.place));
             let line = slot_json(slot);
             let has_it = |grant: &Value| grant["slots"].as_array().is_some_and(|slots| slots.contains(&line));
             if !suggested.as_ref().is_some_and(has_it) {
@@ -181,22 +174,16 @@ impl Policy {
             }
         }
         for IncompleteSlot { slot, hidden, show } in incomplete_slots(declared, &grants) {
-            let at = format!("{} {}", slot.method, slot.path);
+            let at = slot.requests();
             compared.missing.push(format!("{} of the response to {at}", hidden.join(", ")));
             compared.show_lines.push(format!("the slot of {at} at `{}`: \"show\": {}", slot.place, json!(show)));
         }
         compared
     }
 
-    /// Adds the grant for methods and paths that no grant covers.
-    fn suggest(
-        &self,
-        declared: &ResolvedNeed,
-        missing: Missing,
-        operations: Option<&Operations>,
-        compared: &mut ComparedNeed,
-    ) {
-        let Missing { methods, paths, .. } = missing;
+    /// Adds the grant for requests that no grant covers.
+    fn suggest(&self, declared: &ResolvedNeed, missing: Missing, compared: &mut ComparedNeed) {
+        let Missing { methods, paths, operations, .. } = missing;
         if methods.is_empty() {
             return;
         }
@@ -213,17 +200,24 @@ impl Policy {
     }
 }
 
-/// The methods and paths of a need that no grant covers.
+/// The requests of a need that no grant covers.
 struct Missing {
     methods: Vec<String>,
     paths: Vec<String>,
-    /// One phrase for each pair, such as `POST /v1/servers`.
+    /// The operations that some of these requests lack; `None` if the need lists none.
+    operations: Option<Operations>,
+    /// One phrase for each method and path, such as `POST /v1/servers`, with the operations that are missing.
     phrases: Vec<String>,
 }
 
-/// Returns the methods and paths that no grant covers.
-fn missing_pairs(declared: &ResolvedNeed, grants: &[&Grant]) -> Missing {
+/// Returns the methods, paths and operations that no grant covers.
+fn missing_requests(declared: &ResolvedNeed, grants: &[&Grant]) -> Missing {
     let (mut methods, mut paths, mut phrases) = (Vec::new(), Vec::new(), Vec::new());
+    let mut lacking: Vec<String> = Vec::new();
+    let needed = match &declared.need.operations {
+        Restriction::Only(Some(needed)) => Some(needed),
+        Restriction::Only(None) | Restriction::Any => None,
+    };
     let wanted = match &declared.need.methods {
         Restriction::Only(list) => list.clone(),
         // Any method will do; reading is where to start.
@@ -231,20 +225,31 @@ fn missing_pairs(declared: &ResolvedNeed, grants: &[&Grant]) -> Missing {
         Restriction::Any => Vec::new(),
     };
     for method in wanted {
-        let covered = |path: &PathPattern| {
-            grants.iter().any(|grant| {
-                grant.methods.contains(&method)
-                    && grant.paths.iter().any(|granted| granted.covers(path))
-                    && covers_operations(grant.operations.as_ref(), &declared.need.operations)
-            })
-        };
-        for (path, _) in declared.paths().filter(|(_, path)| !covered(path)) {
-            phrases.push(format!("{method} {path}"));
+        for (path, whole) in declared.paths() {
+            let covers = |grant: &&&Grant| {
+                grant.methods.contains(&method) && grant.paths.iter().any(|granted| granted.covers(&whole))
+            };
+            let covering: Vec<Option<&Operations>> =
+                grants.iter().filter(covers).map(|grant| grant.operations.as_ref()).collect();
+            let phrase = match needed {
+                None if covering.iter().any(|granted| covers_all(*granted, &declared.need.operations)) => continue,
+                None => format!("{method} {path}"),
+                Some(needed) => {
+                    let missing = missing_operations(needed, &covering);
+                    if missing.is_empty() {
+                        continue;
+                    }
+                    let phrase = format!("{method} {path} ({})", missing.join(", "));
+                    lacking.extend(missing);
+                    phrase
+                }
+            };
+            phrases.push(phrase);
             methods.push(method.clone());
             paths.push(path.to_string());
         }
     }
-    for list in [&mut methods, &mut paths] {
+    for list in [&mut methods, &mut paths, &mut lacking] {
         let mut seen: Vec<String> = Vec::new();
         list.retain(|item| {
             !seen.contains(item) && {
@@ -253,14 +258,24 @@ fn missing_pairs(declared: &ResolvedNeed, grants: &[&Grant]) -> Missing {
             }
         });
     }
-    Missing { methods, paths, phrases }
+    let operations = needed.map(|needed| Operations { allow: lacking, ..needed.clone() });
+    Missing { methods, paths, operations, phrases }
+}
+
+/// Returns the operations of a need that none of the grants for its requests allows.
+fn missing_operations(needed: &Operations, covering: &[Option<&Operations>]) -> Vec<String> {
+    let allows = |granted: &Option<&Operations>, name: &String| {
+        granted.is_none_or(|granted| granted.place == needed.place && granted.allow.contains(name))
+    };
+    let missing = |name: &&String| !covering.iter().any(|granted| allows(granted, name));
+    needed.allow.iter().filter(missing).cloned().collect()
 }
 
 /// Returns the property that an origin takes its host from.
 fn property_of(to: &Restriction<OriginSpec>) -> Option<&String> {
     match to {
-        Restriction::Only(OriginSpec::Property(name) | OriginSpec::Label { property: name, .. }) => Some(name),
-        _ => None,
+        Restriction::Only(spec) => spec.property(),
+        Restriction::Any => None,
     }
 }
 
@@ -275,8 +290,7 @@ struct IncompleteSlot<'a> {
 fn incomplete_slots<'a>(declared: &'a ResolvedNeed, grants: &[&Grant]) -> Vec<IncompleteSlot<'a>> {
     let Restriction::Only(list) = declared.slots() else { return Vec::new() };
     let compare = |(own, slot): (&'a Slot, Slot)| {
-        let granted =
-            grants.iter().flat_map(|grant| declared_slots(&grant.slots, &grant.origin, std::slice::from_ref(declared)));
+        let granted = grants.iter().flat_map(|grant| declared_slots(grant, std::slice::from_ref(declared)));
         let granted = granted.filter(|granted| granted.takes_the_same(&slot)).collect::<Vec<Slot>>();
         let mut show: Vec<String> = granted.first()?.show.iter().map(ToString::to_string).collect();
         let is_hidden = |place: &&Place| !granted.iter().any(|granted| granted.show.contains(place));
@@ -291,19 +305,14 @@ fn missing_slots<'a>(declared: &'a ResolvedNeed, grants: &[&Grant]) -> Vec<&'a S
     let Restriction::Only(list) = declared.slots() else { return Vec::new() };
     let granted = |slot: &Slot| {
         grants.iter().any(|grant| {
-            declared_slots(&grant.slots, &grant.origin, std::slice::from_ref(declared))
-                .iter()
-                .any(|effective| effective.takes_the_same(slot))
+            declared_slots(grant, std::slice::from_ref(declared)).iter().any(|effective| effective.takes_the_same(slot))
         })
     };
     list.into_iter().filter(|(_, slot)| !granted(slot)).map(|(declared, _)| declared).collect()
 }
 
-/// Returns true if a grant with these operations allows those of a need.
-fn covers_operations(granted: Option<&Operations>, needed: &Restriction<Option<Operations>>) -> bool {
-    match (granted, needed) {
-        (None, _) | (Some(_), Restriction::Any) => true,
-        (Some(_), Restriction::Only(None)) => false,
-        (Some(granted), Restriction::Only(Some(needed))) => granted.covers(needed),
-    }
+/// Returns true if a grant with these operations serves a need that lists none: one that declares every operation, or
+/// one for grants without operations.
+fn covers_all(granted: Option<&Operations>, needed: &Restriction<Option<Operations>>) -> bool {
+    granted.is_none() || *needed == Restriction::Any
 }

@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
+use super::credentials::{self, CredentialsSpec};
 use super::expose::Expose;
 use super::grant::GrantSpec;
 use super::login::LoginSpec;
 use super::object_reader::ObjectReader;
 use super::preset::{self, Preset, ReadFile};
 use super::problem::{PolicyProblem, Problems};
+use super::regions::Regions;
 use super::registry::RegistryRights;
 use crate::strict_json;
 use wasm_cpi_checks::Check;
@@ -27,6 +29,9 @@ pub struct PolicyFile {
     pub(super) trust_undeclared: bool,
     pub(super) expose: Expose,
     pub(super) registry: RegistryRights,
+    /// The regions that a cpi-config may choose. Presets cannot add any.
+    pub(super) regions: Regions,
+    pub(super) credentials: BTreeMap<String, CredentialsSpec>,
     pub(super) logins: BTreeMap<String, LoginSpec>,
     pub(super) http: Vec<GrantSpec>,
 }
@@ -71,6 +76,8 @@ impl PolicyFile {
         let presets = preset::read_all(&mut reader, read, MAX_DEPTH, problems);
         let mut expose = Expose::read(&mut reader);
         let mut registry = RegistryRights::read(&mut reader);
+        let regions = Regions::read(&mut reader);
+        let mut credentials = reader.members("credentials");
         let mut logins = reader.members("logins");
         let mut http = reader.list("http");
         reader.accept_schema();
@@ -80,6 +87,12 @@ impl PolicyFile {
             check_version(&mut reader)?;
             expose.extend(Expose::read(&mut reader));
             registry.extend(RegistryRights::read(&mut reader));
+            for (at, name, value) in reader.members("credentials") {
+                if credentials.iter().any(|(_, known, _)| *known == name) {
+                    problems.add(&at, "has the name of other credentials", "rename your own");
+                }
+                credentials.push((at, name, value));
+            }
             for (at, name, login) in reader.members("logins") {
                 if logins.iter().any(|(_, known, _)| *known == name) {
                     problems.add(&at, "has the name of another login", "rename your own");
@@ -91,6 +104,11 @@ impl PolicyFile {
             reader.close();
         }
         check_names(&logins, &http, problems);
+        credentials::check_names(&credentials, credentials_in(&http), problems);
+        let read_credentials = |(at, name, value): &(String, &String, &Value)| {
+            Some(((*name).clone(), CredentialsSpec::read(name, value, at.clone(), problems)?))
+        };
+        let credentials = credentials.iter().filter_map(read_credentials).collect();
         let read = |(at, name, value): &(String, &String, &Value)| {
             Some(((*name).clone(), LoginSpec::read(name, value, at.clone(), problems)?))
         };
@@ -98,7 +116,7 @@ impl PolicyFile {
         let http: Vec<GrantSpec> =
             http.iter().filter_map(|(at, value)| GrantSpec::read(value, at.clone(), problems)).collect();
         check_captures(&http, problems);
-        Some(PolicyFile { trust_undeclared, expose, registry, logins, http })
+        Some(PolicyFile { trust_undeclared, expose, registry, regions, credentials, logins, http })
     }
 }
 
@@ -141,6 +159,15 @@ fn check_names<'a>(logins: &[(String, &String, &Value)], http: &'a [(String, &'a
             PolicyProblem::new(at, "is used by no grant", "name it in a grant's `auth`, or remove it")
         });
     }
+}
+
+/// Returns the names of the credentials in grants, with their paths.
+fn credentials_in<'a>(http: &[(String, &'a Value)]) -> Vec<(String, &'a str)> {
+    let named = |(at, grant): &(String, &'a Value)| {
+        let name = grant.get("auth")?.get("sigv4")?.get("credentials")?.as_str()?;
+        Some((format!("{at}.auth.sigv4.credentials"), name))
+    };
+    http.iter().filter_map(named).collect()
 }
 
 fn check_captures(http: &[GrantSpec], problems: &Problems) {

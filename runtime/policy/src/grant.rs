@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::auth::{Auth, AuthSpec};
 use super::blocks::Blocks;
 use super::body_fields::FieldRules;
+use super::credentials::{Credentials, refused_origin};
 use super::login::Login;
 use super::object_reader::{IDENT, ObjectReader, is_ident};
 use super::operations::Operations;
@@ -19,6 +20,7 @@ use super::origin::Origin;
 use super::path::PathPattern;
 use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
+use super::regions::Regions;
 use super::request_head::normalize_header_name;
 use super::slots::{AGENT, Capture, Slot, method, path};
 use super::suggested_grant::SharedSettings;
@@ -74,6 +76,9 @@ pub struct Grant {
     pub(super) shared: Arc<SharedSettings>,
 }
 
+/// How the names of the headers begin with which a request is signed.
+const SIGNING_HEADERS: &str = "x-amz-";
+
 /// A grant as it is written in the file.
 #[derive(Clone, Debug)]
 pub(super) struct GrantSpec {
@@ -105,7 +110,7 @@ impl GrantSpec {
         let methods = methods.iter().filter_map(|(at, text)| method(text, at, problems)).collect();
         let paths = reader.required_texts("paths", "/v1/**");
         let paths: Vec<PathPattern> = paths.iter().filter_map(|(at, text)| path(text, at, problems)).collect();
-        let operations = Operations::read(&mut reader);
+        let operations = Operations::of_grant(&mut reader);
         let fields = FieldRules::read_all(&mut reader);
         let auth = AuthSpec::read(&mut reader);
         let slots = Slot::of_grant(&mut reader);
@@ -158,20 +163,27 @@ impl GrantSpec {
                 PolicyProblem::new(format!("{}.{key}.path", self.at), what, "narrow it, or widen the grant's `paths`")
             });
         }
-        for (index, rules) in self.fields.iter().enumerate() {
-            let Some(operation) = &rules.operation else { continue };
+        let judged = self.fields.iter().enumerate().map(|(i, rules)| (format!("fields[{i}]"), &rules.operation));
+        let filled = self.slots.iter().enumerate().map(|(i, slot)| (format!("slots[{i}]"), &slot.operation));
+        for (key, operation) in judged.chain(filled) {
+            let Some(operation) = operation else { continue };
             let listed = self.operations.as_ref().is_some_and(|listed| listed.allow.contains(operation));
             problems.ensure(Check::EntryOutsideGrant, listed, || {
-                let at = format!("{}.fields[{index}].operation", self.at);
+                let at = format!("{}.{key}.operation", self.at);
                 let what = "is not one of the grant's `operations`";
                 PolicyProblem::new(at, what, "add it to `operations.allow`, or remove this")
             });
+        }
+        let in_form = self.operations.as_ref().is_some_and(Operations::is_in_form);
+        if in_form && self.query.as_ref().is_some_and(|names| !names.is_empty()) {
+            let what = "lists parameters, and a request whose operation is in a form has no query";
+            problems.add(format!("{}.query", self.at), what, "remove it");
         }
         if self.blocks.is_some() {
             self.check_blocks(problems);
         }
         let header = match &self.auth {
-            Some(AuthSpec::Basic { .. } | AuthSpec::Bearer(_)) => "authorization",
+            Some(AuthSpec::Basic { .. } | AuthSpec::Bearer(_) | AuthSpec::SigV4(_)) => "authorization",
             Some(AuthSpec::Header { name, .. }) => name,
             // Known when the login is.
             Some(AuthSpec::Login(_)) | None => return,
@@ -196,8 +208,14 @@ impl GrantSpec {
 
     /// Reports slots in the header that the host itself sets.
     fn check_slots(&self, header: &str, problems: &Problems) {
+        let signs = matches!(self.auth, Some(AuthSpec::SigV4(_)));
+        let header = normalize_header_name(header);
         for (index, slot) in self.slots.iter().enumerate() {
-            let is_set = matches!(&slot.place, Place::Header(name) if normalize_header_name(name) == normalize_header_name(header));
+            let name = match &slot.place {
+                Place::Header(name) => normalize_header_name(name),
+                _ => continue,
+            };
+            let is_set = name == header || (signs && name.starts_with(SIGNING_HEADERS));
             problems.ensure(Check::SlotBesideAuth, !is_set, || {
                 let at = format!("{}.slots[{index}].place", self.at);
                 PolicyProblem::new(at, "is the header that the grant's `auth` sets", "remove the slot or the `auth`")
@@ -235,14 +253,24 @@ impl GrantSpec {
     pub(super) fn resolve(
         &self,
         properties: &Properties,
+        regions: &Regions,
         logins: &BTreeMap<String, Login>,
+        credentials: &BTreeMap<String, Credentials>,
         captures: &[&str],
         problems: &Problems,
     ) -> Option<Grant> {
-        let target = self.target.resolve(properties, self.secrets(), &self.at, problems)?;
+        let target = self.target.resolve(properties, regions, self.secrets(), &self.at, problems)?;
         // A failed part is a problem by now, which fails the whole policy: go on and find the others.
         let at = format!("{}.auth", self.at);
-        let auth = self.auth.as_ref().and_then(|spec| spec.resolve(properties, target.layer, &at, problems));
+        let auth = self.auth.as_ref().and_then(|spec| spec.resolve(properties, regions, target.layer, &at, problems));
+        if let Some(Auth::SigV4(sigv4)) = &auth
+            && let Some(credentials) = credentials.get(&sigv4.credentials)
+        {
+            let may_sign = credentials.layer.may_be_sent_to(target.layer);
+            problems.ensure(Check::LayerSignature, may_sign, || {
+                refused_origin(&format!("{at}.sigv4.credentials"), &sigv4.credentials)
+            });
+        }
         if let Some(Auth::Login(name)) = &auth
             && let Some(login) = logins.get(name)
         {

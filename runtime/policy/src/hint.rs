@@ -16,7 +16,6 @@ use super::grant::{Grant, GrantSpec};
 use super::judge::Request;
 use super::needs::{ResolvedNeed, Restriction};
 use super::operations::{OperationMismatch, Operations, is_plain};
-use super::origin::OriginSpec;
 use super::path::PathPattern;
 use super::problem::Problems;
 use super::stages::{Mismatch, StageMismatch};
@@ -103,7 +102,9 @@ impl Request<'_> {
         };
         let OperationMismatch::NotListed(operation) = mismatch else { return None };
         let listed = grant.operations.as_ref().filter(|_| is_plain(operation))?;
-        let one = Operations { place: listed.place.clone(), allow: vec![operation.clone()] };
+        let one = listed.only(operation);
+        // What else is wrong with the request, a grant for its operation would not change.
+        one.allows(self.destination, self.message).ok()?;
         let pasted = |(need, path): &Declaring<'_>| {
             let declared = need.declares_operation(self.destination, self.message, true);
             declared.then(|| self.grant(need, path, Some(&one), grants)).flatten()
@@ -135,11 +136,7 @@ impl Request<'_> {
         }
         // A property by its name: its value may be one that no message shows.
         let to = match &need.to {
-            Restriction::Only(spec @ (OriginSpec::Property(_) | OriginSpec::Label { .. }))
-                if !vague || below.is_some() =>
-            {
-                spec.to_string()
-            }
+            Restriction::Only(spec) if spec.property().is_some() && (!vague || below.is_some()) => spec.to_string(),
             _ => destination.origin(),
         };
         let id = free_id(&need.id, &|id| grants.iter().any(|grant| grant.id == id));
@@ -197,6 +194,6 @@ impl Request<'_> {
     fn operation_of(&self, grant: &Grant) -> Option<Operations> {
         let listed = grant.operations.as_ref()?;
         let operation = listed.allows(self.destination, self.message).ok()?;
-        Some(Operations { place: listed.place.clone(), allow: vec![operation] })
+        Some(listed.only(&operation))
     }
 }

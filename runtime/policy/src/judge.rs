@@ -11,12 +11,12 @@ use serde_json::json;
 
 use super::Policy;
 use super::auth::Auth;
-use super::body_fields::JudgedRequest;
 use super::forbidden::Endpoint;
 use super::grant::Grant;
 use super::hint::{Declaring, Hint};
+use super::operations::Operation;
 use super::request_head::METHODS;
-use super::stages::StageMismatch;
+use super::stages::{Permitted, StageMismatch};
 use super::verdict::{CLOSED_SERVER, Denial, DenialReason, Verdict};
 use super::wording::explain;
 use crate::destination::Destination;
@@ -41,7 +41,7 @@ impl Policy {
             // Any other text comes from the guest, and could be mistaken for a part of this message.
             let shown = if METHODS.contains(&method) { method } else { "this method at" };
             let what = format!("the policy refuses {shown} {destination}: {why}");
-            Denial { reason, check, message: what, hint, detail: String::new() }
+            Denial { reason, check, message: what, hint, detail: String::new(), operation: None }
         };
         let is_here = |one: &&Endpoint| Check::EndpointByName.refuses(one.is(destination.host(), destination.port()));
         if let Some(endpoint) = self.forbidden.iter().find(is_here) {
@@ -66,18 +66,25 @@ impl Policy {
         let judged: Vec<JudgedGrant<'_>> =
             self.http.iter().map(|grant| (grant, grant.allows(&request, hides_values, &rules))).collect();
         let allowing = judged.iter().filter_map(|(grant, verdict)| Some((*grant, verdict.as_ref().ok()?)));
-        let candidates = allowing.map(|(grant, rewritten)| {
+        let candidates = allowing.map(|(grant, permitted)| {
             let declared = self.check_declared(grant, &request, needs.as_deref());
-            Candidate { grant, rewritten, declared }
+            Candidate { grant, permitted, declared }
         });
-        if let Some(Candidate { grant, rewritten, declared }) = most_specific(candidates, destination) {
+        if let Some(Candidate { grant, permitted, declared }) = most_specific(candidates, destination) {
+            let Permitted { rewritten, operation } = permitted.clone();
             let Err(undeclared) = declared else {
-                return Verdict::Allowed { grant: Arc::clone(grant), rewritten: rewritten.clone() };
+                // Another grant may find another operation in the request, at another place.
+                let mut named = judged.iter().filter_map(|(_, verdict)| verdict.as_ref().ok()?.operation.as_ref());
+                let all_read = named.all(|operation| operation.is_read_only);
+                let operation = operation.map(|one| Operation { is_read_only: one.is_read_only && all_read, ..one });
+                return Verdict::Allowed { grant: Arc::clone(grant), rewritten, operation };
             };
+            let operation = operation.as_ref().and_then(Operation::plain_name).map(str::to_owned);
             let why =
                 format!("grant `{}` allows it, but the guest's needs do not declare {}", grant.id, undeclared.what);
             let why = format!("{why}; the guest's author has to declare it");
-            return Verdict::Denied(deny(undeclared.check, DenialReason::Undeclared, why, undeclared.hint));
+            let denial = deny(undeclared.check, DenialReason::Undeclared, why, undeclared.hint);
+            return Verdict::Denied(Denial { operation, ..denial });
         }
         let failed = || judged.iter().filter_map(|(grant, verdict)| Some((grant.as_ref(), verdict.as_ref().err()?)));
         let reason = failed().map(|(_, failed)| failed.stage).max().unwrap_or(DenialReason::Undeclared);
@@ -99,7 +106,8 @@ impl Policy {
             _ => "the operator can add a grant for it to the policy's \"http\"",
         };
         let why = format!("{}; {remedy}", explain(reason, &nearest, destination));
-        Verdict::Denied(deny(check, reason, why, hint.map(|hint| hint.to_string())))
+        let operation = nearest.iter().find_map(|(_, failed)| failed.operation()).map(str::to_owned);
+        Verdict::Denied(Denial { operation, ..deny(check, reason, why, hint.map(|hint| hint.to_string())) })
     }
 
     /// Rejects a request that `grant` allows and the guest does not declare, with the part that is missing.
@@ -131,13 +139,13 @@ impl Policy {
     }
 }
 
-/// A grant, and what it says of a request: what `fields` judged if it allows it, or why it does not.
-type JudgedGrant<'a> = (&'a Arc<Grant>, Result<Option<JudgedRequest>, StageMismatch>);
+/// A grant, and what it says of a request: what it found in it if it allows it, or why it does not.
+type JudgedGrant<'a> = (&'a Arc<Grant>, Result<Permitted, StageMismatch>);
 
-/// A grant that allows a request, with what its `fields` judged, and whether the guest declares the request.
+/// A grant that allows a request, with what it found in it, and whether the guest declares the request.
 struct Candidate<'a> {
     grant: &'a Arc<Grant>,
-    rewritten: &'a Option<JudgedRequest>,
+    permitted: &'a Permitted,
     declared: Result<(), Undeclared>,
 }
 

@@ -68,9 +68,9 @@
 //! | modules | content |
 //! |---|---|
 //! | `file`, `preset`, `object_reader`, `problem` | how a policy file is parsed, and how its problems are reported |
-//! | `grant`, `login`, `auth`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `query`, `responses` | the entries of a policy file, as written and as resolved for a call |
-//! | `origin`, `path`, `template`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
-//! | `needs`, `properties`, `expose`, `registry`, `forbidden` | what the guest declares, and what limits a policy beside its grants |
+//! | `grant`, `login`, `auth`, `sigv4`, `credentials`, `roles`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `query`, `responses` | the entries of a policy file, as written and as resolved for a call |
+//! | `origin`, `path`, `template`, `one_property`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
+//! | `needs`, `properties`, `expose`, `regions`, `registry`, `forbidden` | what the guest declares, and what limits a policy beside its grants |
 //! | `judge`, `verdict`, `stages`, `wording` | the decision on a request, its types, the comparison with one grant, and its words |
 //! | `resolve`, `read_back` | a policy file combined with the properties and needs of a call, and its warnings |
 //! | `protections`, `hint`, `suggested_grant`, `missing_slot` | what all grants of an origin protect, and the lines that a denial offers |
@@ -91,6 +91,7 @@ mod blocks;
 mod body;
 mod body_fields;
 mod comparison;
+mod credentials;
 pub mod destination;
 mod expose;
 mod file;
@@ -103,6 +104,7 @@ mod login;
 mod missing_slot;
 mod needs;
 mod object_reader;
+mod one_property;
 mod operations;
 mod origin;
 mod path;
@@ -113,11 +115,14 @@ mod properties;
 mod protections;
 mod query;
 mod read_back;
+mod regions;
 mod registry;
 mod request_head;
 mod resolve;
 mod responses;
+mod roles;
 pub mod secret;
+mod sigv4;
 mod slots;
 mod stages;
 pub mod strict_json;
@@ -142,6 +147,7 @@ pub use blocks::Blocks;
 pub use body::LoginBody;
 pub use body_fields::{FieldRules, JudgedRequest, Pattern, PatternError};
 pub use comparison::{ComparedNeed, Comparison};
+pub use credentials::{AssumedRole, CredentialSource, Credentials};
 pub use expose::{Expose, is_credential_name, looks_like_credential};
 pub use file::PolicyFile;
 pub use forbidden::Endpoint;
@@ -150,21 +156,23 @@ pub use login::{Expires, Login, SendToken};
 pub use missing_slot::MissingSlot;
 pub use needs::{Need, Needs, Restriction};
 pub use object_reader::kind as json_kind;
-pub use operations::{OperationPlace, Operations};
+pub use operations::{Operation, OperationPlace, Operations};
 pub use origin::{HostPattern, Origin, OriginError, OriginSpec};
 pub use path::{PathError, PathPattern};
 pub use preset::ReadFile;
 pub use problem::PolicyProblem;
 pub use properties::{NOT_PROPERTIES, Properties};
+pub use regions::{Regions, UnlistedRegion};
 pub use registry::{RegistryDenial, RegistryRights};
 pub use request_head::{METHODS, is_connection_header, normalize_header_name, normalize_parameter_name};
 pub use responses::{ANY, HiddenPlaces};
+pub use sigv4::SigV4;
 pub use slots::{AGENT, Capture, Slot};
 pub use template::{ResolvedText, Template, TemplateError};
 pub use tls::{ClientCertificate, Pem, Tls};
 pub use verdict::{CLOSED_SERVER, Denial, DenialReason, Verdict};
 
-use crate::destination::Host;
+use crate::destination::{Host, Scheme};
 use needs::ResolvedNeed;
 
 /// The policy of one call: the operator's policy with properties filled in, limited to what the
@@ -173,6 +181,8 @@ use needs::ResolvedNeed;
 pub struct Policy {
     /// The grants in the order of the file, those of presets last.
     pub http: Vec<Arc<Grant>>,
+    /// The credentials of signed requests by their names.
+    pub credentials: BTreeMap<String, Credentials>,
     /// The logins by their names.
     pub logins: BTreeMap<String, Login>,
     /// The properties that the guest may read.
@@ -213,14 +223,31 @@ impl Policy {
         }
     }
 
-    /// Returns the ports that requests or logins can connect to, with repetitions.
+    /// Returns true if there are tokens or keys that calls obtain and that expire.
+    pub fn has_tokens(&self) -> bool {
+        !self.logins.is_empty() || self.credentials.values().any(Credentials::are_temporary)
+    }
+
+    /// Returns the ports that requests, logins and credentials can connect to, with repetitions.
     pub fn ports(&self) -> impl Iterator<Item = u16> {
         let declared = |port: &u16| match &self.declared {
             None => self.trust_undeclared,
             Some(needs) => needs.iter().any(|need| need.may_use(*port)),
         };
         let granted = self.http.iter().map(|grant| grant.origin.port).filter(declared);
-        granted.chain(self.logins.values().map(|login| login.origin.port))
+        let of_credentials = self.credentials.values().filter_map(|one| match &one.source {
+            CredentialSource::Static { .. } => None,
+            CredentialSource::Metadata { .. } => Some(Scheme::Http.default_port()),
+            CredentialSource::AssumedRole(role) => Some(role.origin.port),
+        });
+        granted.chain(self.logins.values().map(|login| login.origin.port)).chain(of_credentials)
+    }
+
+    /// Returns the TLS settings of all connections that the policy describes.
+    pub fn tls_settings(&self) -> impl Iterator<Item = &Tls> {
+        let grants = self.http.iter().map(|grant| &grant.tls);
+        let roles = self.credentials.values().filter_map(Credentials::assumed_role).map(|role| &role.tls);
+        grants.chain(self.logins.values().map(|login| &login.tls)).chain(roles)
     }
 
     /// Adds endpoints that no grant can open and that are known only in this call.

@@ -13,6 +13,7 @@ use super::origin::Origin;
 use super::path::PathPattern;
 use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
+use super::regions::Regions;
 use super::slots::{method, place};
 use super::target::TargetSpec;
 use super::template::{ResolvedText, Template};
@@ -154,8 +155,8 @@ impl LoginSpec {
         self.target.plain_http
     }
 
-    pub(super) fn resolve(&self, properties: &Properties, problems: &Problems) -> Option<Login> {
-        let target = self.target.resolve(properties, Some(SECRETS), &self.at, problems)?;
+    pub(super) fn resolve(&self, properties: &Properties, regions: &Regions, problems: &Problems) -> Option<Login> {
+        let target = self.target.resolve(properties, regions, Some(SECRETS), &self.at, problems)?;
         let own = Problems::default();
         let headers = resolve_all(&self.headers, properties, target.layer, &format!("{}.headers", self.at), &own);
         let body = self.body.resolve(properties, target.layer, &self.at, &own);

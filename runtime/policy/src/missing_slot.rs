@@ -20,12 +20,14 @@ pub struct MissingSlot {
 }
 
 impl Policy {
-    /// Returns what is missing for the secret `name` at a place of a request that `grant` allows.
+    /// Returns what is missing for the secret `name` at a place of a request that `grant` allows. `operation` is
+    /// that of the request, if the grant lists operations.
     pub fn missing_slot(
         &self,
         grant: &Grant,
         destination: &Destination,
         method: &str,
+        operation: Option<&str>,
         place: &Place,
         name: &str,
     ) -> MissingSlot {
@@ -41,7 +43,8 @@ impl Policy {
                     let fits = |slot: &&Slot| {
                         let takes = slot.takes.iter().any(|taken| taken == name);
                         let here = slot.below(&need.base).path.matches(destination.path());
-                        slot.method == method && slot.place == *place && takes && here
+                        let same = slot.method == method && slot.place == *place;
+                        same && takes && here && slot.is_for_operation(operation)
                     };
                     let found = slots.iter().find(fits).and_then(|slot| {
                         let path = granted.iter().find_map(|path| path.intersect(&slot.path))?;
@@ -57,7 +60,8 @@ impl Policy {
         let suggested = declared.clone().or(granted.first().map(|path| ((*path).clone(), Vec::new())));
         let line = suggested.map(|(path, show)| {
             let (method, place, takes) = (method.to_owned(), place.clone(), vec![name.to_owned()]);
-            slot_json(&Slot { method, path, place, takes, show, max_bytes: None }).to_string()
+            let operation = operation.map(str::to_owned);
+            slot_json(&Slot { method, path, operation, place, takes, show, max_bytes: None }).to_string()
         });
         let hint = match (line, &declared) {
             (None, _) => None,

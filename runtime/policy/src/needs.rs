@@ -6,12 +6,14 @@
 
 use serde_json::Value;
 
+use super::grant::Grant;
 use super::object_reader::{IDENT, ObjectReader, is_ident, printable};
 use super::operations::Operations;
 use super::origin::{Origin, OriginSpec, ResolvedOrigin};
 use super::path::{Base, PathPattern};
 use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
+use super::regions::Regions;
 use super::slots::{Slot, method, path};
 use super::template::is_property_path;
 use crate::destination::Destination;
@@ -171,8 +173,9 @@ impl Need {
         let operations = if wants_everything(reader.value("operations")) {
             Restriction::Any
         } else {
-            Restriction::Only(Operations::read(&mut reader))
+            Restriction::Only(Operations::of_need(&mut reader))
         };
+        check_slots(&reader, &slots, &operations);
         let optional = reader.flag("optional");
         let why = reader.text("why").map(printable).unwrap_or_default();
         reader.close();
@@ -183,6 +186,22 @@ impl Need {
         match &self.methods {
             Restriction::Any => true,
             Restriction::Only(list) => list.iter().any(|listed| listed == method),
+        }
+    }
+}
+
+/// Reports slots for operations that the need does not declare.
+fn check_slots(
+    reader: &ObjectReader<'_>,
+    slots: &Restriction<Vec<Slot>>,
+    operations: &Restriction<Option<Operations>>,
+) {
+    let (Restriction::Only(slots), Restriction::Only(operations)) = (slots, operations) else { return };
+    let declared = |name: &String| operations.as_ref().is_some_and(|operations| operations.allow.contains(name));
+    for (index, slot) in slots.iter().enumerate() {
+        if slot.operation.as_ref().is_some_and(|name| !declared(name)) {
+            let what = "is not one of the need's `operations`";
+            reader.problem(&format!("slots[{index}].operation"), what, "add it to `operations.allow`, or remove this");
         }
     }
 }
@@ -233,10 +252,10 @@ pub(super) enum NeedOrigin {
 }
 
 impl ResolvedNeed {
-    pub(super) fn resolve(need: &Need, properties: &Properties) -> ResolvedNeed {
+    pub(super) fn resolve(need: &Need, properties: &Properties, regions: &Regions) -> ResolvedNeed {
         let (origin, base) = match &need.to {
             Restriction::Any => (NeedOrigin::Any, Base::default()),
-            Restriction::Only(spec) => match spec.resolve(properties, "", &Problems::default()) {
+            Restriction::Only(spec) => match spec.resolve(properties, regions, "", &Problems::default()) {
                 Some(ResolvedOrigin { origin, base, .. }) => (NeedOrigin::Known(origin), base),
                 None => (NeedOrigin::Unset, Base::default()),
             },
@@ -303,14 +322,19 @@ impl ResolvedNeed {
     }
 }
 
-/// Returns the slots of a grant for `origin` that the guest declares as well.
-pub(super) fn declared_slots(granted: &[Slot], origin: &Origin, needs: &[ResolvedNeed]) -> Vec<Slot> {
+/// Returns the slots of a grant that the guest declares as well.
+pub(super) fn declared_slots(grant: &Grant, needs: &[ResolvedNeed]) -> Vec<Slot> {
+    // Without a list of operations, the host does not look for the operation of a request.
+    let knows_operations = grant.operations.is_some();
     let mut effective: Vec<Slot> = Vec::new();
-    for slot in granted {
-        for declared in needs.iter().filter(|declared| declared.covers(origin)) {
+    for slot in &grant.slots {
+        for declared in needs.iter().filter(|declared| declared.covers(&grant.origin)) {
             match declared.slots() {
                 Restriction::Any => effective.push(slot.clone()),
-                Restriction::Only(list) => effective.extend(list.iter().filter_map(|(_, own)| intersect(slot, own))),
+                Restriction::Only(list) => {
+                    let both = list.iter().filter_map(|(_, own)| intersect(slot, own));
+                    effective.extend(both.filter(|slot| knows_operations || slot.operation.is_none()));
+                }
             }
         }
     }
@@ -328,8 +352,12 @@ fn intersect(granted: &Slot, declared: &Slot) -> Option<Slot> {
     if granted.method != declared.method || granted.place != declared.place {
         return None;
     }
+    let operation = match (&granted.operation, &declared.operation) {
+        (Some(granted), Some(declared)) if granted != declared => return None,
+        (granted, declared) => granted.clone().or_else(|| declared.clone()),
+    };
     let path = granted.path.intersect(&declared.path)?;
     let takes: Vec<String> = granted.takes.iter().filter(|name| declared.takes.contains(name)).cloned().collect();
-    let slot = Slot { path, takes, ..granted.clone() };
+    let slot = Slot { path, operation, takes, ..granted.clone() };
     (!slot.takes.is_empty()).then_some(slot)
 }

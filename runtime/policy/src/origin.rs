@@ -2,19 +2,22 @@
 //!
 //! An origin is `scheme://host[:port]`. It must be written in canonical form, so that a person
 //! reviews exactly the text that is compared. A host may be `*.` and a name, which matches
-//! exactly one more label. `${property}` may stand for one label of the host or for the whole
-//! origin. In the second case the property may hold a URL, whose path is then put before all
-//! paths of the grant, login or need.
+//! exactly one more label. `${property}` may stand for one label of the host, for the host, or for
+//! the whole origin; see `spec`.
+
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use spec::OriginSpec;
+pub(super) use spec::ResolvedOrigin;
 
 use std::fmt;
 
-use super::path::Base;
-use super::problem::{PolicyProblem, Problems};
-use super::properties::{Properties, leaf_text};
-use super::template::{Template, TemplateError, scalar};
+use super::regions::UnlistedRegion;
+use super::template::TemplateError;
 use crate::addresses::never;
 use crate::destination::{Destination, Host, InvalidUrl, Scheme};
-use crate::secret::Layer;
 use wasm_cpi_checks::Check;
 
 /// A scheme, a host or pattern of hosts, and a port.
@@ -61,9 +64,15 @@ pub enum OriginError {
     /// The value of a property has another scheme, which is not quoted: it may be a secret.
     #[error("its scheme is neither http nor https")]
     PropertyScheme,
+    /// The value of a property is to be a host or a URL and is not.
+    #[error("is neither a host, perhaps with a port, nor a URL")]
+    PropertyHost,
     /// The value of a property is to be one label of the host and is not.
     #[error("is not one label of a DNS name")]
     PropertyLabel,
+    /// A cpi-config sets the property that is one label of the host to a value that is not listed.
+    #[error(transparent)]
+    Region(#[from] UnlistedRegion),
     /// The origin has another canonical form.
     #[error("is not in canonical form")]
     NotCanonical {
@@ -85,8 +94,10 @@ pub enum OriginError {
     /// A `${…}` is malformed.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// A `${…}` is neither the whole origin nor one whole label.
-    #[error("has a `${{…}}` that is neither the whole origin nor one whole label of its host")]
+    /// A `${…}` is neither the whole origin, nor the whole host, nor one whole label.
+    #[error(
+        "has a `${{…}}` that is neither the whole origin, nor its host with the port, nor one whole label of its host"
+    )]
     MisplacedProperty,
 }
 
@@ -96,18 +107,20 @@ impl OriginError {
         match self {
             OriginError::NotAlone => "write the origin alone; paths go into `paths`",
             OriginError::EveryHost => "name the host, or one label of it like `https://*.example.com`",
+            OriginError::Region(_) => UnlistedRegion::REMEDY,
             OriginError::PropertyLabel => "use letters, digits and `-`",
             OriginError::NotCanonical { canonical } => return format!("write it as `{canonical}`"),
             OriginError::WildcardTooWide => "name more of it, like `https://*.example.com`",
             OriginError::NeverGranted(_) => "remove the grant",
             OriginError::Template(_) => "write `${property}` or `https://${property}.example.com`",
             OriginError::MisplacedProperty => {
-                "write `${property}` alone, or like `https://api.${property}.example.com`"
+                "write `${property}` or `https://${property}` alone, or like `https://api.${property}.example.com`"
             }
             OriginError::NoScheme
             | OriginError::Url(_)
             | OriginError::PropertyUrl(_)
             | OriginError::PropertyScheme
+            | OriginError::PropertyHost
             | OriginError::WildcardAddress
             | OriginError::EmptyLabel => "write it like `https://api.example.com:8774`",
         }
@@ -119,7 +132,10 @@ impl OriginError {
         match self {
             OriginError::NotAlone | OriginError::NotCanonical { .. } => Some(Check::OriginForm),
             OriginError::WildcardTooWide => Some(Check::OriginWildcard),
-            OriginError::PropertyLabel | OriginError::MisplacedProperty => Some(Check::OriginTemplate),
+            OriginError::PropertyHost | OriginError::PropertyLabel | OriginError::MisplacedProperty => {
+                Some(Check::OriginTemplate)
+            }
+            OriginError::Region(unlisted) => unlisted.check,
             OriginError::NeverGranted(_) => Some(Check::AddressNever),
             OriginError::PropertyScheme => Some(Check::UrlScheme),
             OriginError::Url(invalid) | OriginError::PropertyUrl(invalid) => invalid.check(),
@@ -238,123 +254,3 @@ impl fmt::Display for Origin {
         if self.port == self.scheme.default_port() { Ok(()) } else { write!(f, ":{}", self.port) }
     }
 }
-
-/// An origin as it is written in a policy or a needs section.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OriginSpec {
-    /// An origin without properties.
-    Fixed(Origin),
-    /// `${property}` alone. The value of the property is an origin, or a URL with a path.
-    Property(String),
-    /// An origin with a property in place of one label, like `https://${property}.example.com`.
-    Label {
-        /// The text before `${`, such as `https://`.
-        before: String,
-        /// The dotted path of the property.
-        property: String,
-        /// The text after `}`, such as `.example.com`.
-        after: String,
-    },
-}
-
-/// An origin with the properties of one call filled in.
-pub(super) struct ResolvedOrigin {
-    pub(super) origin: Origin,
-    /// The path of the URL, which is put before all paths.
-    pub(super) base: Base,
-    /// The layer of the property that chose the origin; `Job` if there is no property in it.
-    pub(super) layer: Layer,
-}
-
-impl OriginSpec {
-    /// Parses the `to` of a grant, login or need. Rejects what [`Origin::parse`] rejects, and a
-    /// property that is neither the whole origin nor one whole label.
-    pub fn parse(text: &str) -> Result<OriginSpec, OriginError> {
-        let template = Template::parse(text)?;
-        if !template.has_property() {
-            return Origin::parse(text).map(OriginSpec::Fixed);
-        }
-        if let Some(property) = template.whole_property() {
-            return Ok(OriginSpec::Property(property.to_owned()));
-        }
-        let (before, rest) = text.split_once("${").ok_or(OriginError::MisplacedProperty)?;
-        let (property, after) = rest.split_once('}').ok_or(OriginError::MisplacedProperty)?;
-        let name = after.strip_prefix('.').ok_or(OriginError::MisplacedProperty)?;
-        let whole_label = before.ends_with('.') || before.ends_with("://");
-        let alone = whole_label && !before.contains('*') && name.contains('.') && !after.contains("${");
-        if Check::OriginTemplate.refuses(!alone) {
-            return Err(OriginError::MisplacedProperty);
-        }
-        Origin::parse(&format!("{before}any{after}"))?;
-        Ok(OriginSpec::Label { before: before.to_owned(), property: property.to_owned(), after: after.to_owned() })
-    }
-
-    /// Returns true if, whatever the properties hold, this origin covers the other one.
-    pub(super) fn covers(&self, other: &OriginSpec) -> bool {
-        match (self, other) {
-            (OriginSpec::Fixed(own), OriginSpec::Fixed(other)) => own.covers(other),
-            // What covers two different labels at one place has its `*` there.
-            (OriginSpec::Fixed(own), OriginSpec::Label { before, after, .. }) => ["a", "b"]
-                .iter()
-                .all(|label| Origin::parse(&format!("{before}{label}{after}")).is_ok_and(|filled| own.covers(&filled))),
-            _ => self == other,
-        }
-    }
-
-    /// Fills in the property; a value that is not an origin or URL is a problem at the key `at`.
-    pub(super) fn resolve(&self, properties: &Properties, at: &str, problems: &Problems) -> Option<ResolvedOrigin> {
-        let (text, property) = match self {
-            OriginSpec::Fixed(origin) => {
-                return Some(ResolvedOrigin { origin: origin.clone(), base: Base::default(), layer: Layer::Job });
-            }
-            OriginSpec::Property(property) | OriginSpec::Label { property, .. } => {
-                (scalar(properties, property, at, problems)?, property)
-            }
-        };
-        let (value, layer) = (leaf_text(text.0), text.1);
-        let origin = match self {
-            OriginSpec::Label { before, after, .. } => {
-                let label = value.to_lowercase();
-                let one = !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-                if Check::OriginTemplate.refuses(!one) {
-                    Err(OriginError::PropertyLabel)
-                } else {
-                    Origin::parse(&format!("{before}{label}{after}")).map(|origin| (origin, Base::default()))
-                }
-            }
-            _ => Destination::parse(&value, MAX_BYTES)
-                .map_err(without_value)
-                .and_then(|destination| Ok((Origin::of(&destination)?, Base::of(&destination)))),
-        };
-        match origin {
-            Ok((origin, base)) => Some(ResolvedOrigin { origin, base, layer }),
-            Err(error) => {
-                let what = format!("the value of the property `{property}`: {error}");
-                problems.push(PolicyProblem { check: error.check(), ..PolicyProblem::new(at, what, error.remedy()) });
-                None
-            }
-        }
-    }
-}
-
-/// Returns the error for a property whose value is not a URL. The error does not hold any part of
-/// the value, since the value may be a secret.
-fn without_value(invalid: InvalidUrl) -> OriginError {
-    match invalid {
-        InvalidUrl::Scheme(_) => OriginError::PropertyScheme,
-        other => OriginError::PropertyUrl(other),
-    }
-}
-
-impl fmt::Display for OriginSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OriginSpec::Fixed(origin) => write!(f, "{origin}"),
-            OriginSpec::Property(property) => write!(f, "${{{property}}}"),
-            OriginSpec::Label { before, property, after } => write!(f, "{before}${{{property}}}{after}"),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -17,7 +17,7 @@ mod xml;
 #[cfg(test)]
 mod tests;
 
-pub use form::{FormError, UnclearQuery, parse as parse_form, query_names};
+pub use form::{FormError, UnclearQuery, parse as parse_form, query_names, write as write_form};
 pub use headers::is_token;
 pub use json::{JsonBodyError, parse as parse_json};
 pub use media_type::is_read_as_form;

@@ -3,7 +3,7 @@
 //!
 //! The author of a preset cannot know the addresses, TLS settings and `plain_http` of an
 //! installation. The operator writes them beside the name of the preset, and they replace
-//! those of all its grants and logins. The caller reads the files.
+//! those of all its grants, logins and assumed roles. The caller reads the files.
 
 use serde_json::{Map, Value};
 
@@ -11,8 +11,11 @@ use super::object_reader::ObjectReader;
 use super::problem::Problems;
 use crate::strict_json;
 
-/// The keys with which the operator overrides those of a preset's grants and logins.
+/// The keys with which the operator overrides those of a preset's grants, logins and assumed roles.
 const LAID_OVER: [&str; 3] = ["addresses", "plain_http", "tls"];
+
+/// The keys of a policy that a preset cannot have.
+const OF_OPERATOR: [&str; 3] = ["presets", "regions", "trust_undeclared"];
 
 /// The caller's function that reads the file of a preset. It receives the name of the package
 /// (`None` for a file beside the policy) and the name of the file, and returns the text of the
@@ -57,7 +60,7 @@ fn one(value: &Value, at: String, read: ReadFile<'_>, max_depth: usize, problems
         Ok(_) => return unusable("is not a JSON object".into()),
         Err(error) => return unusable(format!("is not valid JSON: {error}")),
     };
-    for key in ["presets", "trust_undeclared"] {
+    for key in OF_OPERATOR {
         if preset.contains_key(key) {
             return unusable(format!("has the key `{key}`, which is for the operator's own policy"));
         }
@@ -66,6 +69,9 @@ fn one(value: &Value, at: String, read: ReadFile<'_>, max_depth: usize, problems
     grants.filter_map(Value::as_object_mut).for_each(|grant| lay_over(grant, &over));
     let logins = preset.get_mut("logins").and_then(Value::as_object_mut).into_iter().flatten();
     logins.filter_map(|(_, login)| login.as_object_mut()).for_each(|login| lay_over(login, &over));
+    let credentials = preset.get_mut("credentials").and_then(Value::as_object_mut).into_iter().flatten();
+    let roles = credentials.filter_map(|(_, one)| one.get_mut("assume_role").and_then(Value::as_object_mut));
+    roles.for_each(|role| lay_over(role, &over));
     Some(Preset { at, value: Value::Object(preset) })
 }
 

@@ -14,7 +14,7 @@ use crate::place::Place;
 pub(super) fn warn_about_read_back(written: &[(String, &Grant)], warnings: &Problems) {
     for (at, writer) in written.iter().filter(|(_, grant)| grant.writes_settings) {
         let same = || written.iter().map(|(_, grant)| *grant).filter(|grant| overlap(&grant.origin, &writer.origin));
-        let readable = |grant: &&Grant| grant.methods.iter().any(|method| method == "GET");
+        let readable = |grant: &&Grant| reads(grant);
         let dropped = hidden_places(same()).drop;
         if let Some(reader) = same().find(readable)
             && dropped.is_empty()
@@ -33,10 +33,8 @@ pub(super) fn warn_about_read_back(written: &[(String, &Grant)], warnings: &Prob
             let mut slots = writer.slots.iter().filter(|slot| slot.takes.iter().any(|name| name == AGENT));
             slots.any(|slot| grant.paths.iter().any(|path| is_at_or_below(path, &slot.path)))
         };
-        for (at, reader) in
-            written.iter().filter(|(_, grant)| overlap(&grant.origin, &writer.origin) && readable(grant))
-        {
-            let console = reader.paths.iter().find(|path| is_console(path)).filter(|_| !dropped.iter().any(is_at_root));
+        for (at, reader) in written.iter().filter(|(_, grant)| overlap(&grant.origin, &writer.origin) && reads(grant)) {
+            let console = console_of(reader).filter(|_| !dropped.iter().any(is_at_root));
             if let Some(path) = console {
                 warnings.add(
                     format!("{at}.drop"),
@@ -61,6 +59,19 @@ pub(super) fn warn_about_read_back(written: &[(String, &Grant)], warnings: &Prob
 fn is_at_or_below(path: &PathPattern, slot: &PathPattern) -> bool {
     let below = PathPattern::parse(&format!("{}/**", slot.to_string().trim_end_matches("/**").trim_end_matches('/')));
     below.is_ok_and(|below| below.intersect(path).is_some())
+}
+
+/// Returns true if the responses to some requests of a grant show what exists.
+fn reads(grant: &Grant) -> bool {
+    let by_operation = grant.operations.as_ref().is_some_and(|operations| !operations.read_only.is_empty());
+    by_operation || grant.methods.iter().any(|method| method == "GET")
+}
+
+/// Returns the path or the operation of a grant that reads consoles, if there is one.
+fn console_of(grant: &Grant) -> Option<String> {
+    let path = grant.paths.iter().find(|path| is_console(path)).map(ToString::to_string);
+    let mut operations = grant.operations.iter().flat_map(|operations| &operations.allow);
+    path.or_else(|| operations.find(|name| name.to_ascii_lowercase().contains("console")).cloned())
 }
 
 /// Returns true for a path that names the output of a VM, which often shows its user-data.

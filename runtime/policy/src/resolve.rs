@@ -11,7 +11,7 @@ use super::needs::{Needs, ResolvedNeed, Restriction, declared_slots};
 use super::origin::{HostPattern, Origin};
 use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
-use super::{Policy, read_back};
+use super::{Policy, credentials, read_back};
 use crate::addresses::{self, Addresses, is_loopback_net};
 use crate::destination::{Host, Scheme};
 use wasm_cpi_checks::Check;
@@ -23,7 +23,8 @@ impl Policy {
     /// policy sets `trust_undeclared`. `forbidden` lists the endpoints that no grant can open,
     /// and `allow_local` is the setting of the config, which only affects warnings here.
     /// Returns all problems at once: properties that are not set or are of the wrong kind,
-    /// secrets that would go to an origin of another layer, and grants for forbidden endpoints.
+    /// secrets that would go to an origin of another layer, regions of a cpi-config that the policy
+    /// does not list, and grants for forbidden endpoints.
     pub fn resolve(
         file: &PolicyFile,
         properties: &Properties,
@@ -32,21 +33,26 @@ impl Policy {
         allow_local: bool,
     ) -> Result<Policy, Vec<PolicyProblem>> {
         let problems = Problems::default();
-        let declared: Option<Vec<ResolvedNeed>> =
-            needs.map(|needs| needs.http.iter().map(|need| ResolvedNeed::resolve(need, properties)).collect());
-        let resolve = |(name, spec): (&String, &LoginSpec)| Some((name.clone(), spec.resolve(properties, &problems)?));
+        let declared: Option<Vec<ResolvedNeed>> = needs.map(|needs| {
+            needs.http.iter().map(|need| ResolvedNeed::resolve(need, properties, &file.regions)).collect()
+        });
+        let resolve = |(name, spec): (&String, &LoginSpec)| {
+            Some((name.clone(), spec.resolve(properties, &file.regions, &problems)?))
+        };
         let logins: BTreeMap<String, Login> = file.logins.iter().filter_map(resolve).collect();
+        let credentials = credentials::resolve_all(&file.credentials, properties, &file.regions, &problems);
         let captures: Vec<&str> =
             file.http.iter().flat_map(|grant| &grant.captures).map(|one| one.name.as_str()).collect();
         let (mut http, mut written) = (Vec::new(), Vec::new());
         let (warnings, unreachable) = (Problems::default(), Problems::default());
         for spec in &file.http {
-            let Some(mut grant) = spec.resolve(properties, &logins, &captures, &problems) else { continue };
+            let resolved = spec.resolve(properties, &file.regions, &logins, &credentials, &captures, &problems);
+            let Some(mut grant) = resolved else { continue };
             check_forbidden(&grant.origin, forbidden, spec.at(), &problems);
             warn(&grant, spec, allow_local, &warnings);
             check_reachable(&grant.origin, &grant.addresses, allow_local, spec.at(), &unreachable);
             if let Some(needs) = &declared {
-                Check::NeedsSlots.perform(|| grant.slots = declared_slots(&grant.slots, &grant.origin, needs));
+                Check::NeedsSlots.perform(|| grant.slots = declared_slots(&grant, needs));
             }
             http.push(Arc::new(grant));
             written.push(spec.at().to_owned());
@@ -61,6 +67,15 @@ impl Policy {
                 warnings.add(spec.at(), "logs in over `http://`, in the clear", "use `https://`");
             }
         }
+        for (name, one) in &credentials {
+            let (Some(role), Some(spec)) = (one.assumed_role(), file.credentials.get(name)) else { continue };
+            let at = format!("{}.assume_role", spec.at());
+            check_forbidden(&role.origin, forbidden, &at, &problems);
+            check_reachable(&role.origin, &role.addresses, allow_local, &at, &unreachable);
+            if role.origin.scheme == Scheme::Http && spec.plain_http() {
+                warnings.add(at, "asks for credentials over `http://`, in the clear", "use `https://`");
+            }
+        }
         if file.trust_undeclared && needs.is_none() {
             let what = "lets a guest without needs use every grant";
             warnings.add("trust_undeclared", what, "use a guest that declares its needs");
@@ -69,6 +84,7 @@ impl Policy {
         let image = needs.map_or(file.trust_undeclared, |needs| needs.image);
         problems.into_result(Policy {
             http,
+            credentials,
             logins,
             expose: file.expose.clone(),
             registry: file.registry.declared(uses_registry),

@@ -3,6 +3,7 @@
 
 use super::Policy;
 use super::object_reader::{IDENT, ObjectReader, is_ident, kind, printable};
+use super::operations;
 use super::path::{Base, PathError, PathPattern};
 use super::problem::{PolicyProblem, Problems};
 use super::request_head::METHODS;
@@ -22,6 +23,8 @@ pub struct Slot {
     pub method: String,
     /// The paths of the requests.
     pub path: PathPattern,
+    /// The operation of the requests; `None` for all of them.
+    pub operation: Option<String>,
     /// The place in the request. It is never a cookie.
     pub place: Place,
     /// The names of the secrets that may be put there: [`AGENT`], properties and captures.
@@ -88,11 +91,28 @@ impl Slot {
         Slot { path: self.path.below(base), ..self.clone() }
     }
 
+    /// Returns true for the requests that the slot is for. `operation` is that of the request, if its grant
+    /// lists operations.
+    pub fn applies_to(&self, method: &str, path: &str, operation: Option<&str>) -> bool {
+        self.method == method && self.path.matches(path) && self.is_for_operation(operation)
+    }
+
+    /// Returns the requests of the slot as messages name them, such as `POST /v1/servers`.
+    pub(super) fn requests(&self) -> String {
+        let operation = self.operation.iter().map(|name| format!(" ({name})")).collect::<String>();
+        format!("{} {}{operation}", self.method, self.path)
+    }
+
+    /// Returns true if the slot is for requests with this operation.
+    pub(super) fn is_for_operation(&self, operation: Option<&str>) -> bool {
+        self.operation.is_none() || self.operation.as_deref() == operation
+    }
+
     /// Returns true if both slots take the same secrets at the same place. What a response shows and
     /// how large settings may be is up to the grant alone.
     pub(super) fn takes_the_same(&self, other: &Slot) -> bool {
-        let same = |slot: &Slot| (slot.method.clone(), slot.path.clone(), slot.place.clone(), slot.takes.clone());
-        same(self) == same(other)
+        let requests = |slot: &Slot| (slot.method.clone(), slot.path.clone(), slot.operation.clone());
+        requests(self) == requests(other) && self.place == other.place && self.takes == other.takes
     }
 
     /// Reads the slots of a grant, which also say how large settings may be.
@@ -113,6 +133,7 @@ impl Slot {
         let read = |(at, value)| {
             let mut reader = ObjectReader::open(value, at, parent.problems())?;
             let spot = Spot::read(&mut reader);
+            let operation = operations::read_name(&mut reader, "operation");
             match &spot {
                 Some(Spot { place: Place::Cookie(_), .. }) => {
                     let remedy = "use a header, field or the body";
@@ -140,7 +161,7 @@ impl Slot {
                 });
             }
             reader.close();
-            spot.map(|Spot { method, path, place }| Slot { method, path, place, takes, show, max_bytes })
+            spot.map(|Spot { method, path, place }| Slot { method, path, operation, place, takes, show, max_bytes })
         };
         list.into_iter().filter_map(read).collect()
     }

@@ -3,7 +3,7 @@
 use super::body_fields::{FieldMismatch, JudgedRequest};
 use super::grant::Grant;
 use super::judge::Request;
-use super::operations::{OperationMismatch, Operations};
+use super::operations::{Operation, OperationMismatch, Operations, is_plain};
 use super::protections::{AppliedRules, applies};
 use super::query::unlisted_parameter;
 use super::verdict::DenialReason;
@@ -17,6 +17,15 @@ pub(super) struct StageMismatch {
     pub(super) check: Option<Check>,
     /// What is wrong with the query, the operation or a field, if the grant got as far as that.
     pub(super) mismatch: Option<Mismatch>,
+}
+
+/// What a grant found in a request that it allows.
+#[derive(Clone, Default)]
+pub(super) struct Permitted {
+    /// What `fields` judged; `None` if no `fields` apply to the request.
+    pub(super) rewritten: Option<JudgedRequest>,
+    /// The operation, if the grant lists operations.
+    pub(super) operation: Option<Operation>,
 }
 
 /// What is wrong with the content of a request.
@@ -35,6 +44,14 @@ impl StageMismatch {
     pub(super) fn is_about_fields(&self) -> bool {
         matches!(self.mismatch, Some(Mismatch::Field(..) | Mismatch::Uncertain(..)))
     }
+
+    /// Returns the operation that the grant does not list, if its name is a plain one.
+    pub(super) fn operation(&self) -> Option<&str> {
+        match &self.mismatch {
+            Some(Mismatch::Operation(OperationMismatch::NotListed(name))) if is_plain(name) => Some(name),
+            _ => None,
+        }
+    }
 }
 
 impl RefusedBy for StageMismatch {
@@ -44,7 +61,7 @@ impl RefusedBy for StageMismatch {
 }
 
 impl Grant {
-    /// Returns what `fields` judged of a request that the grant allows; `None` if no `fields` apply to it.
+    /// Returns what was found in a request that the grant allows.
     /// `hides_values` is true if grants of the origin hide values of its responses: then no parameter is allowed
     /// that the grant does not list. `rules` are the `fields` of the origin that are for the request.
     pub(super) fn allows(
@@ -52,7 +69,7 @@ impl Grant {
         request: &Request<'_>,
         hides_values: bool,
         rules: &AppliedRules<'_>,
-    ) -> Result<Option<JudgedRequest>, StageMismatch> {
+    ) -> Result<Permitted, StageMismatch> {
         let Request { destination, method, message } = *request;
         let at = |stage| move || StageMismatch { stage, check: None, mismatch: None };
         Check::GrantScheme.ensure(self.origin.scheme == destination.scheme(), at(DenialReason::Scheme))?;
@@ -63,20 +80,16 @@ impl Grant {
         Check::GrantPath.ensure(path, at(DenialReason::Path))?;
         let in_key = self.operations.as_ref().is_some_and(Operations::is_json_key);
         let listed = self.query.as_deref().or((hides_values || in_key).then_some(&[]));
-        let unlisted = listed.and_then(|listed| {
-            let in_path = self.has_path_parameter(destination.path()).then(|| ";".to_owned());
-            unlisted_parameter(destination.query(), listed).or(in_path)
-        });
+        // Servers read parameters in the path as those of the query, which a form must not have.
+        let in_form = self.operations.as_ref().is_some_and(Operations::is_in_form);
+        let in_path = (listed.is_some() || in_form) && self.has_path_parameter(destination.path());
+        let unlisted = listed.and_then(|listed| unlisted_parameter(destination.query(), listed));
+        let unlisted = unlisted.or_else(|| in_path.then(|| ";".to_owned()));
         Check::GrantQuery.reject(unlisted, |parameter| StageMismatch {
             mismatch: Some(Mismatch::Query(parameter)),
             ..at(DenialReason::Query)()
         })?;
-        let operation = self.operations.as_ref().map(|operations| operations.allows(destination, message));
-        Check::GrantOperation.reject(operation.and_then(Result::err), |mismatch| StageMismatch {
-            stage: DenialReason::Operation,
-            check: mismatch.check(),
-            mismatch: Some(Mismatch::Operation(mismatch)),
-        })?;
+        let operation = self.operation_of(request)?;
         let uncertain = rules.uncertain.iter().find(|(owner, _)| owner.id != self.id && applies(owner, self));
         Check::FieldOperation.reject(uncertain, |(owner, mismatch)| {
             let operations = owner.operations.as_ref().map(|operations| operations.allow.join(" "));
@@ -99,7 +112,24 @@ impl Grant {
                 Some(before) => before.and(judged),
             });
         }
-        Ok(rewritten)
+        Ok(Permitted { rewritten, operation })
+    }
+
+    /// Returns the operation of a request, which must be one that the grant allows; `None` if the grant lists
+    /// none.
+    fn operation_of(&self, request: &Request<'_>) -> Result<Option<Operation>, StageMismatch> {
+        let Some(operations) = &self.operations else { return Ok(None) };
+        match operations.allows(request.destination, request.message) {
+            Ok(name) => Ok(Some(operations.operation(name))),
+            Err(mismatch) => {
+                Check::GrantOperation.refuse(|| StageMismatch {
+                    stage: DenialReason::Operation,
+                    check: mismatch.check(),
+                    mismatch: Some(Mismatch::Operation(mismatch)),
+                })?;
+                Ok(None)
+            }
+        }
     }
 
     /// Returns true if the path has parameters behind a `;`, which the grant's paths do not have

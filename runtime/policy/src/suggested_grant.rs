@@ -44,7 +44,8 @@ pub(super) fn complete(
     };
     let mut all = slots;
     for slot in declared {
-        if !all.iter().any(|copied| copied["place"] == slot["place"] && copied["path"] == slot["path"]) {
+        let same = |copied: &Value, key: &str| copied[key] == slot[key];
+        if !all.iter().any(|copied| ["place", "path", "operation"].iter().all(|key| same(copied, key))) {
             all.push(slot);
         }
     }
@@ -62,7 +63,9 @@ fn is_within(slot: &Value, grant: &Value) -> bool {
         let granted = granted.as_str().and_then(|granted| PathPattern::parse(granted).ok());
         granted.zip(path.as_ref()).is_some_and(|(granted, path)| granted.covers(path))
     };
-    listed("methods").any(|method| *method == slot["method"]) && listed("paths").any(covers)
+    let operations = grant["operations"]["allow"].as_array();
+    let operation = slot["operation"].is_null() || operations.is_some_and(|allow| allow.contains(&slot["operation"]));
+    listed("methods").any(|method| *method == slot["method"]) && listed("paths").any(covers) && operation
 }
 
 /// Returns true if a slot can take a secret of this name in this policy.
@@ -76,6 +79,9 @@ fn is_known(name: &str, grants: &[Arc<Grant>]) -> bool {
 pub(super) fn slot_json(slot: &Slot) -> Value {
     let (path, place) = (slot.path.to_string(), slot.place.to_string());
     let mut line = json!({"method": slot.method, "path": path, "place": place, "takes": slot.takes});
+    if let Some(operation) = &slot.operation {
+        line["operation"] = json!(operation);
+    }
     if !slot.show.is_empty() {
         line["show"] = slot.show.iter().map(ToString::to_string).collect();
     }

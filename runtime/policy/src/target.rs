@@ -12,6 +12,7 @@ use super::origin::{Origin, OriginError, OriginSpec, ResolvedOrigin};
 use super::path::Base;
 use super::problem::{PolicyProblem, Problems};
 use super::properties::Properties;
+use super::regions::Regions;
 use super::tls::{Tls, TlsSpec};
 use crate::addresses::{Addresses, never_net};
 use crate::destination::Scheme;
@@ -61,16 +62,30 @@ impl TargetSpec {
     pub(super) fn resolve(
         &self,
         properties: &Properties,
+        regions: &Regions,
         secrets: Option<&str>,
         at: &str,
         problems: &Problems,
     ) -> Option<ResolvedTarget> {
-        let ResolvedOrigin { origin, base, layer } = self.to.resolve(properties, &format!("{at}.to"), problems)?;
-        if !matches!(self.to, OriginSpec::Fixed(_)) {
+        let to = self.to.resolve(properties, regions, &format!("{at}.to"), problems)?;
+        let ResolvedOrigin { origin, base, layer } = to;
+        if let Some(property) = self.to.property() {
+            self.check_scheme(&origin, property, at, problems);
             self.check_origin(&origin, secrets, at, problems);
         }
         let tls = self.tls.resolve(properties, layer, &format!("{at}.tls"), problems)?;
         Some(ResolvedTarget { origin, base, layer, tls })
+    }
+
+    /// Reports a property that holds an `http://` URL where the policy writes `https://`.
+    fn check_scheme(&self, origin: &Origin, property: &str, at: &str, problems: &Problems) {
+        let downgraded =
+            matches!(self.to, OriginSpec::Host { scheme: Scheme::Https, .. }) && origin.scheme == Scheme::Http;
+        problems.ensure(Check::PlainHttp, !downgraded || self.plain_http, || {
+            let what = format!("is `http://` by the property `{property}`, and the policy writes `https://`");
+            let remedy = "set the property to a host or an `https://` URL, or accept it with \"plain_http\": true";
+            PolicyProblem::new(format!("{at}.to"), what, remedy)
+        });
     }
 
     fn check_origin(&self, origin: &Origin, secrets: Option<&str>, at: &str, problems: &Problems) {

@@ -95,6 +95,13 @@ impl Template {
         }
     }
 
+    /// Returns true if the template consists of properties, none of which is set. Where a value is optional, such a
+    /// template stands for none.
+    pub(super) fn is_unset(&self, properties: &Properties) -> bool {
+        let unset = |name: &String| !is_set(properties, name);
+        self.0.iter().all(|part| matches!(part, Part::Property(names) if names.iter().all(unset)))
+    }
+
     /// Fills in the properties for an origin that comes from the layer `to`. A property that is
     /// not set or that may not be sent there is a problem at the key `at`.
     pub(super) fn resolve(
@@ -139,10 +146,14 @@ fn chosen<'p>(
     at: &str,
     problems: &Problems,
 ) -> Option<(&'p str, &'p Value, Layer)> {
-    let is_set = |name: &&String| properties.get(name).is_some_and(|(value, _)| !value.is_null() && *value != "");
-    let name = choice.iter().find(is_set).or(choice.last())?;
+    let name = choice.iter().find(|name| is_set(properties, name)).or(choice.last())?;
     let (value, layer) = scalar(properties, name, at, problems)?;
     Some((name, value, layer))
+}
+
+/// Returns true if the property has a value that is neither null nor empty.
+fn is_set(properties: &Properties, name: &str) -> bool {
+    properties.get(name).is_some_and(|(value, _)| !value.is_null() && *value != "")
 }
 
 /// Returns a property that holds a string, number or boolean; any other one is a problem.
@@ -215,6 +226,23 @@ mod tests {
             let problems = Problems::default();
             let found = Template::parse(text).unwrap().resolve(&properties(), Layer::Job, "k", &problems).unwrap();
             assert_eq!((found.secret.reveal(), found.name.as_str(), found.layer), (filled, name, layer), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_template_is_unset_if_it_is_nothing_but_properties_without_values() {
+        for (text, unset) in [
+            ("${nothing}", true),
+            ("${null}", true),
+            ("${empty}", true),
+            ("${nothing|empty}", true),
+            ("${nothing|user}", false),
+            ("${user}", false),
+            ("${list}", false),
+            ("x${nothing}", false),
+            ("x", false),
+        ] {
+            assert_eq!(Template::parse(text).unwrap().is_unset(&properties()), unset, "{text}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod added_needs;
 mod comparison;
+mod credentials;
 mod declared;
 mod fields;
 mod file;
@@ -9,6 +10,7 @@ mod generate;
 mod judge;
 mod mistakes;
 mod mutated;
+mod one_path;
 mod operations;
 mod oracle;
 mod presets;

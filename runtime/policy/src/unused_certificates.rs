@@ -21,8 +21,7 @@ impl Policy {
         if !origins.into_iter().any(|origin| origin.scheme == Scheme::Https) {
             return vec![];
         }
-        let connections = self.http.iter().map(|grant| &grant.tls).chain(self.logins.values().map(|login| &login.tls));
-        let trusted: BTreeSet<&str> = connections.flat_map(certificates).collect();
+        let trusted: BTreeSet<&str> = self.tls_settings().flat_map(certificates).collect();
         let sent = |name: &str| {
             let takes = |slot: &Slot| slot.takes.iter().any(|taken| taken == name);
             self.http.iter().any(|grant| grant.slots.iter().any(takes))

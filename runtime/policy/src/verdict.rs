@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::body_fields::JudgedRequest;
 use super::grant::Grant;
+use super::operations::Operation;
 use wasm_cpi_checks::Check;
 
 /// The decision of [`Policy::judge`](crate::Policy::judge) on one request.
@@ -18,6 +19,8 @@ pub enum Verdict {
         /// What `fields` judged of the request, as the host has to send it; `None` if no `fields`
         /// apply to the request.
         rewritten: Option<JudgedRequest>,
+        /// The operation of the request, if the grant lists operations.
+        operation: Option<Operation>,
     },
     /// The request must not be sent.
     Denied(Denial),
@@ -37,6 +40,8 @@ pub struct Denial {
     pub hint: Option<String>,
     /// What else operators should know, and the guest must not; empty if the message says everything.
     pub detail: String,
+    /// The operation that was refused, if it is known and its name is a plain one. It is for logs.
+    pub operation: Option<String>,
 }
 
 /// What a guest learns about a server that no grant can open to it. It is the same for all of them:

@@ -51,8 +51,10 @@ fn event(target: &str, outcome: Result<u16, HttpErrorKind>, sent: bool) -> HttpE
     HttpEvent {
         method: "GET".into(),
         target: target.into(),
+        operation: None,
         grant: Some("api".into()),
         login: None,
+        credentials: None,
         address: Some(Ipv4Addr::LOCALHOST.into()),
         refused_address: None,
         outcome: outcome.map_or_else(HttpOutcome::Failed, HttpOutcome::Status),

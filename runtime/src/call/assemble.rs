@@ -12,7 +12,7 @@ use crate::host::{Capabilities, GuestState, LastFailure};
 use crate::image::Image;
 use crate::leak_latch::LeakLatch;
 use crate::log::{GuestLog, Level};
-use crate::net::gate::{Gate, GateParts, KeptTokens};
+use crate::net::gate::{Gate, GateParts, KeptSecrets};
 use crate::net::http_trace::Tracer;
 use crate::net::proxy::ProxyConfig;
 use crate::registry::{Access, GuestRegistry, RegistryClient, RegistrySession};
@@ -73,9 +73,9 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     let guest_log = Arc::new(GuestLog::new(Arc::clone(log), &description.name, limits));
     let files = config.policy_path.parent().unwrap_or(Path::new("."));
     // Without a usable cache directory every call logs in.
-    let tokens = kept_tokens(config, &policy, files, vault).unwrap_or_else(|error| {
+    let kept = kept_secrets(config, &policy, files, vault).unwrap_or_else(|error| {
         log.write(Level::Debug, &error.to_string());
-        KeptTokens::default()
+        KeptSecrets::default()
     });
     let gate = Arc::new(Gate::new(GateParts {
         policy: Arc::clone(&policy),
@@ -85,7 +85,7 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
         image: image.clone(),
         files: files.to_owned(),
         proxy: config.proxy.clone(),
-        tokens,
+        kept,
         trace: config.http_trace.map(|what| Tracer::new(what, Arc::clone(log), Arc::clone(vault))),
         latch: latch.clone(),
         records_creations: undo::is_undoable(call),
@@ -115,14 +115,15 @@ pub fn assemble(authorised: Authorised, record: &Record, observer: Option<Observ
     Ok(Assembled { loaded, capabilities: CallCapabilities { policy, gate, agent, latch }, state })
 }
 
-/// Opens the tokens that earlier calls of the same guest in the same job kept. Returns none if tokens are not kept.
-fn kept_tokens(config: &Config, policy: &Policy, files: &Path, vault: &Vault) -> Result<KeptTokens, TokenStoreError> {
-    if !config.keep_tokens || policy.logins.is_empty() {
-        return Ok(KeptTokens::default());
+/// Opens the tokens and keys that earlier calls of the same guest in the same job kept. Returns none if they are not
+/// kept.
+fn kept_secrets(config: &Config, policy: &Policy, files: &Path, vault: &Vault) -> Result<KeptSecrets, TokenStoreError> {
+    if !config.keep_tokens || !policy.has_tokens() {
+        return Ok(KeptSecrets::default());
     }
     let owner = token_owner(&config.guest_of_job());
     let owner = owner.each_ref().map(Vec::as_slice);
-    KeptTokens::open(&TokenStore::open(&config.cache)?, &owner, policy, config.proxy.as_ref(), files, vault)
+    KeptSecrets::open(&TokenStore::open(&config.cache)?, &owner, policy, config.proxy.as_ref(), files, vault)
 }
 
 /// Stops searches for secrets when the guest has to be stopped: this thread would otherwise search on.

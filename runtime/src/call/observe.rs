@@ -36,10 +36,12 @@ pub(super) fn http(audit: &Arc<Audit>, log: &Arc<GuestLog>, observer: Option<Obs
     let (audit, log) = (Arc::clone(audit), Arc::clone(log));
     Box::new(move |event| {
         audit.http(event);
-        // A login that was redirected or failed is always a warning, and so is an error that the guest did not see.
+        // A request of the host that was redirected or failed is always a warning, and so is an error that the guest
+        // did not see.
         let explained = !event.detail.is_empty() || !event.hidden.is_empty();
+        let is_of_host = event.login.is_some() || event.credentials.is_some();
         let is_fine = match event.outcome {
-            HttpOutcome::Status(status) => event.login.is_none() || status < 300,
+            HttpOutcome::Status(status) => !is_of_host || status < 300,
             HttpOutcome::NothingToSend => true,
             HttpOutcome::Failed(_) => false,
         };

@@ -190,6 +190,7 @@ impl CheckReport {
                 self.check_certificates(&config.policy_path, &policy);
                 self.check_sendable(&policy, &properties, needs);
                 self.good.push(format!("{path}: {} grants", policy.http.len()));
+                self.report_credentials(config, &policy);
                 if let Some(needs) = needs {
                     let comparison = policy.compare_needs(needs);
                     if comparison.ungranted().next().is_some() {
@@ -205,6 +206,15 @@ impl CheckReport {
             Err(problems) => {
                 self.problems.extend(problems.iter().map(|problem| format!("{path}: {}", problem.text_with_code())));
             }
+        }
+    }
+
+    /// Reports where the keys come from that sign requests, and which of them are kept.
+    fn report_credentials(&mut self, config: &Config, policy: &Policy) {
+        let path = config.policy_path.display();
+        for (name, credentials) in &policy.credentials {
+            let what = effective_policy::describe_credentials(credentials, config.keep_tokens);
+            self.good.push(format!("{path}: credentials `{name}`: {what}"));
         }
     }
 
@@ -275,7 +285,11 @@ impl CheckReport {
     fn check_certificates(&mut self, path: &Path, policy: &Policy) {
         let grants = policy.http.iter().map(|grant| (format!("grant `{}`", grant.id), &grant.tls));
         let logins = policy.logins.iter().map(|(name, login)| (format!("login `{name}`"), &login.tls));
-        for (whose, tls) in grants.chain(logins) {
+        let roles = policy
+            .credentials
+            .iter()
+            .filter_map(|(name, one)| Some((format!("credentials `{name}`"), &one.assumed_role()?.tls)));
+        for (whose, tls) in grants.chain(logins).chain(roles) {
             type Read = fn(&Path) -> Result<String, tls::TlsError>;
             let (pem, key): (Read, Read) = (tls::read_pem, tls::read_key);
             let client = tls.client.iter().flat_map(|client| [(&client.cert, pem), (&client.key, key)]);

@@ -79,7 +79,7 @@ enum Command {
 
     /// Delete the tokens that calls keep for later ones
     ///
-    /// Calls keep tokens of logins in the cache directory, unless the config says
+    /// Calls keep tokens of logins and temporary keys in the cache directory, unless the config says
     /// `"keep_tokens": false`. The next call logs in again. This deletes the tokens of
     /// all guests in the directory, so there is no `--module`.
     #[command(after_help = "Example: wasm-cpi forget-tokens --config config/cpi.json")]

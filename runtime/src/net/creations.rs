@@ -7,6 +7,10 @@
 //! - a POST whose response names the ID and whose path does not, or
 //! - a PUT whose path names the ID, and whose status is 201 (Created).
 //!
+//! Where requests have operations, the body says what they are about, so what it names counts as named by the
+//! path. An operation proves a creation only if the policy lists the operations that read, and it is not one of
+//! these: of an API with one path, POST requests name what exists, too.
+//!
 //! An ID that an earlier response named existed before. A POST that got no response proves nothing,
 //! even if a later GET shows the resource. Only what the guest itself could see counts, so that
 //! nothing depends on a secret in a response.
@@ -24,13 +28,26 @@ const MAX_WORDS: usize = 500_000;
 #[derive(Default)]
 pub(super) struct Creations(Option<Mutex<State>>);
 
+/// The words of a text, as hashes.
+pub(super) type Words = HashSet<u64>;
+
+/// What a request says about the resources that its response names.
+pub(super) struct Evidence<'a> {
+    pub(super) method: &'a Method,
+    pub(super) path: &'a str,
+    /// What the request names beside its path.
+    pub(super) named: &'a Words,
+    /// False if the request cannot have created anything, or if that is unknown.
+    pub(super) may_create: bool,
+}
+
 #[derive(Default)]
 struct State {
     hasher: RandomState,
     /// All words of paths and responses so far.
-    named: HashSet<u64>,
+    named: Words,
     /// The words that name something that this call created.
-    created: HashSet<u64>,
+    created: Words,
     full: bool,
 }
 
@@ -40,24 +57,40 @@ impl Creations {
         Creations(Some(Mutex::default()))
     }
 
+    /// Returns the words of a body, also those that are escaped in a form; none if nothing is recorded.
+    pub(super) fn words_of_body(&self, body: &[u8]) -> Words {
+        let Some(state) = self.lock() else { return Words::new() };
+        let hash = |word: &[u8]| state.hasher.hash_one(word);
+        let mut found: Words = words(body).map(hash).collect();
+        for (name, value) in url::form_urlencoded::parse(body) {
+            found.extend([name, value].iter().flat_map(|text| words(text.as_bytes())).map(hash));
+        }
+        found
+    }
+
     /// Records an exchange with a response that the guest gets.
-    pub(super) fn record(&self, method: &Method, path: &str, response: &GuestResponse) {
+    pub(super) fn record(&self, request: &Evidence<'_>, response: &GuestResponse) {
         let Some(mut state) = self.lock() else { return };
         if state.full || !(200..300).contains(&response.status) {
             return;
         }
         let hash = |word: &[u8]| state.hasher.hash_one(word);
-        let in_path: HashSet<u64> = words(path.as_bytes()).map(hash).collect();
+        let Evidence { method, path, named: in_body, may_create } = *request;
+        let in_path: Words = words(path.as_bytes()).map(hash).collect();
         let headers = response.headers.iter().flat_map(|(_, value)| words(value.as_bytes()));
-        let in_response: HashSet<u64> = words(&response.body).chain(headers).map(hash).collect();
+        let in_response: Words = words(&response.body).chain(headers).map(hash).collect();
         let created: Vec<u64> = match (method, response.status) {
-            (&Method::POST, _) => in_response.difference(&in_path).copied().collect(),
+            _ if !may_create => Vec::new(),
+            (&Method::POST, _) => {
+                in_response.difference(&in_path).filter(|word| !in_body.contains(word)).copied().collect()
+            }
             (&Method::PUT, 201) => in_path.iter().copied().collect(),
             _ => Vec::new(),
         };
         let State { named, created: all, full, .. } = &mut *state;
         all.extend(created.into_iter().filter(|word| !named.contains(word)));
         named.extend(in_path);
+        named.extend(in_body);
         named.extend(in_response);
         *full = named.len() > MAX_WORDS;
     }
@@ -90,9 +123,48 @@ mod tests {
         let creations = Creations::recording();
         for (method, path, status, body) in exchanges {
             let response = GuestResponse { status: *status, headers: Vec::new(), body: (*body).into() };
-            creations.record(method, path, &response);
+            record(&creations, method, path, &response);
         }
         creations.has_created("vm-7")
+    }
+
+    fn record(creations: &Creations, method: &Method, path: &str, response: &GuestResponse) {
+        creations.record(&Evidence { method, path, named: &Words::new(), may_create: true }, response);
+    }
+
+    /// Records requests with operations, each with its body, whether it may create something, and the body of its
+    /// response. Returns whether `vm-7` was created.
+    fn proven_by_operations(exchanges: &[(&str, bool, &str)]) -> bool {
+        let creations = Creations::recording();
+        for (body, may_create, response) in exchanges {
+            let named = creations.words_of_body(body.as_bytes());
+            let response = GuestResponse { status: 200, headers: Vec::new(), body: (*response).into() };
+            let request = Evidence { method: &Method::POST, path: "/", named: &named, may_create: *may_create };
+            creations.record(&request, &response);
+        }
+        creations.has_created("vm-7")
+    }
+
+    #[test]
+    fn of_operations_only_the_response_to_one_that_may_create_proves_it() {
+        const RUN: (&str, bool, &str) = ("Action=Run&Image=img-1", true, "<id>vm-7</id><image>img-1</image>");
+        assert!(proven_by_operations(&[RUN]));
+        assert!(proven_by_operations(&[("Action=Describe", false, "<id>vm-6</id>"), RUN]));
+        assert!(proven_by_operations(&[RUN, ("Action=Describe&Id.1=vm-7", false, "<id>vm-7</id>")]));
+        for exchanges in [
+            // It reads, or may only read.
+            &[("Action=Describe", false, "<id>vm-7</id>")][..],
+            &[("Action=Describe", false, "<id>vm-7</id>"), RUN],
+            // It names what it changes, in whatever encoding.
+            &[("Action=Modify&Id=vm-7", true, "<id>vm-7</id>")],
+            &[("Action=Modify&Id=vm%2D7", true, "<id>vm-7</id>")],
+            &[("Action=Modify&vm-7=x", true, "<id>vm-7</id>")],
+            &[("{\"stop\": {\"id\": \"vm-7\"}}", true, "{\"id\": \"vm-7\"}")],
+            &[("Action=Stop&Id=vm-7", true, ""), RUN],
+        ] {
+            assert!(!proven_by_operations(exchanges), "{exchanges:?}");
+        }
+        assert!(Creations::default().words_of_body(b"vm-7").is_empty());
     }
 
     const CREATED: (Method, &str, u16, &str) = (Method::POST, "/servers", 202, r#"{"server":{"id":"vm-7"}}"#);
@@ -136,7 +208,8 @@ mod tests {
     fn a_header_counts_and_the_longest_part_of_an_id_counts() {
         let creations = Creations::recording();
         let headers = vec![("location".to_owned(), "https://api/v1/servers/0a1b2c3d".to_owned())];
-        creations.record(&Method::POST, "/servers", &GuestResponse { status: 201, headers, body: Vec::new() });
+        let response = GuestResponse { status: 201, headers, body: Vec::new() };
+        record(&creations, &Method::POST, "/servers", &response);
         assert!(
             creations.has_created("zone-1/0a1b2c3d")
                 && !creations.has_created("zone-1/0a1b2c3e")
@@ -148,7 +221,8 @@ mod tests {
     fn a_call_that_sees_too_much_proves_nothing() {
         let creations = Creations::recording();
         let body: String = (0..=MAX_WORDS).map(|n| format!("{n} ")).collect();
-        creations.record(&Method::POST, "/", &GuestResponse { status: 200, headers: Vec::new(), body: body.into() });
+        let response = GuestResponse { status: 200, headers: Vec::new(), body: body.into() };
+        record(&creations, &Method::POST, "/", &response);
         assert!(!creations.has_created("7"));
     }
 }

@@ -13,6 +13,7 @@ mod checking;
 mod filters;
 mod judged_fields;
 mod message;
+mod outgoing_body;
 mod refused_seal;
 mod response;
 mod reuse;
@@ -21,7 +22,7 @@ mod trace;
 
 pub use crate::net::http_event::{HttpEvent, HttpOutcome};
 pub use crate::net::http_record::{HttpCounts, Leak};
-pub use crate::net::login::KeptTokens;
+pub use crate::net::kept_secrets::KeptSecrets;
 pub use message::{GuestBody, GuestBodyPart, GuestRequest, GuestResponse};
 
 use crate::failure::Cause;
@@ -29,13 +30,15 @@ use crate::image::Image;
 use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::net::creations::Creations;
+use crate::net::credentials::metadata::MetadataService;
 use crate::net::error::HttpError;
 use crate::net::exchange::Received;
-use crate::net::http_event::PendingEvent;
+use crate::net::http_event::{PendingEvent, request_text};
 use crate::net::http_record::{HttpRecord, Outcome};
 use crate::net::http_trace::Tracer;
 use crate::net::login::Sessions;
 use crate::net::proxy::ProxyConfig;
+use crate::net::signing::ServerClock;
 use crate::net::transport::Transport;
 use crate::vault::Vault;
 use reqwest::Method;
@@ -45,7 +48,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use wasm_cpi_policy::destination::Destination;
-use wasm_cpi_policy::{Grant, Policy, Slot};
+use wasm_cpi_policy::{Grant, Operation, Policy, Slot};
 
 /// Receives the event of every request, whatever its outcome.
 pub type HttpObserver = Box<dyn Fn(&HttpEvent) + Send + Sync>;
@@ -56,13 +59,26 @@ struct GrantedRequest<'a> {
     grant: &'a Grant,
     method: &'a Method,
     destination: &'a Destination,
+    /// The operation of the request, if the grant lists operations.
+    operation: Option<&'a Operation>,
 }
 
 impl<'a> GrantedRequest<'a> {
     /// Returns the slots of the grant that are for this request.
     fn slots(self) -> impl Iterator<Item = &'a Slot> {
-        let GrantedRequest { grant, method, destination } = self;
-        grant.slots.iter().filter(|slot| slot.method == method.as_str() && slot.path.matches(destination.path()))
+        let (method, path) = (self.method.as_str(), self.destination.path());
+        self.grant.slots.iter().filter(move |slot| slot.applies_to(method, path, self.operation_name()))
+    }
+
+    /// Returns the request as operators read it, such as `POST https://api.test/ CreateServer`.
+    fn text(self) -> String {
+        let operation = self.operation.and_then(Operation::plain_name);
+        request_text(self.method.as_str(), &self.destination.to_string(), operation)
+    }
+
+    /// Returns the name of the operation.
+    fn operation_name(self) -> Option<&'a str> {
+        self.operation.map(|operation| operation.name.as_str())
     }
 }
 
@@ -74,6 +90,10 @@ pub struct Gate {
     image: Option<Arc<Image>>,
     transport: Transport,
     sessions: Sessions,
+    /// The temporary keys that sign requests.
+    key_sessions: Sessions,
+    clock: ServerClock,
+    metadata: MetadataService,
     trace: Option<Tracer>,
     record: HttpRecord,
     latch: Option<Arc<LeakLatch>>,
@@ -92,8 +112,8 @@ pub struct GateParts {
     pub files: PathBuf,
     /// The proxies for destinations that are not connected to directly.
     pub proxy: Option<ProxyConfig>,
-    /// The files with tokens of earlier calls.
-    pub tokens: KeptTokens,
+    /// The tokens and temporary keys of earlier calls.
+    pub kept: KeptSecrets,
     /// Traces every request that is sent, and its response.
     pub trace: Option<Tracer>,
     /// Remembers a leak for the calls after this one.
@@ -116,7 +136,7 @@ impl GateParts {
             image: None,
             files: PathBuf::new(),
             proxy: None,
-            tokens: KeptTokens::default(),
+            kept: KeptSecrets::default(),
             trace: None,
             latch: None,
             records_creations: false,
@@ -132,7 +152,10 @@ impl Gate {
         let GateParts { policy, vault, limits, image, trace, latch, observer, .. } = parts;
         Gate {
             transport: Transport::new(Arc::clone(&policy), &limits, parts.allow_local, parts.files, parts.proxy),
-            sessions: Sessions::new(parts.tokens),
+            sessions: Sessions::new(parts.kept.tokens),
+            key_sessions: Sessions::new(parts.kept.keys),
+            clock: ServerClock::default(),
+            metadata: MetadataService::default(),
             record: HttpRecord::default(),
             creations: if parts.records_creations { Creations::recording() } else { Creations::default() },
             policy,
@@ -147,13 +170,20 @@ impl Gate {
 
     /// Returns true if the call may write the files of kept tokens.
     pub fn keeps_tokens(&self) -> bool {
-        self.sessions.keeps_tokens()
+        self.sessions.keeps_tokens() || self.key_sessions.keeps_tokens()
     }
 
     /// Opens the files that requests may read, because no file can be opened after lock-down.
     /// Returns their number.
     pub fn open_files(&self) -> usize {
         self.transport.tls.open_files(&self.policy)
+    }
+
+    /// Asks for keys of the machine at this address, where the server of a test is.
+    #[cfg(test)]
+    pub(super) fn with_metadata_at(mut self, address: std::net::SocketAddr) -> Self {
+        self.metadata.instead = Some(address);
+        self
     }
 
     #[cfg(test)]
@@ -256,10 +286,8 @@ impl Gate {
         sent: &AtomicBool,
         event: &mut HttpEvent,
     ) -> Result<Received, HttpError> {
-        let CheckedRequest { method, destination, .. } = checked;
         // Recorded before it is sent, because the call may end before the response.
-        let change =
-            (!checking::is_safe_method(method)).then(|| self.record.record_change(format!("{method} {destination}")));
+        let change = (!checked.is_read()).then(|| self.record.record_change(checked.granted().text()));
         let received = self.send_with_token(checked, sent, event).await;
         if let Some(number) = change {
             self.record.record_outcome(number, Outcome::of(&received));

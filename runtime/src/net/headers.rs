@@ -12,6 +12,7 @@ use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exposure::Exposure;
 use crate::net::method_override;
+use crate::net::signing::guest_request::{self, SignedHeaders};
 use crate::vault::Vault;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -131,6 +132,8 @@ pub(super) struct HeaderRules<'a> {
     pub auth: Option<&'a str>,
     /// Headers that hold a slot of this request.
     pub slots: Vec<&'a str>,
+    /// The rules for headers of signatures; `None` if the host does not sign the request.
+    pub signed: Option<SignedHeaders>,
 }
 
 /// Parses a method, and rejects those that cannot be granted.
@@ -201,6 +204,9 @@ pub(super) fn check_credentials(
     for (name, value) in headers {
         check_header(&normalize_header_name(name), value, rules, vault)?;
     }
+    if rules.signed.is_some() {
+        guest_request::check_parameters(&path_names(path), query, headers, body, rules.grant)?;
+    }
     let credential = parameters.map(|names| names.into_iter().find(|name| is_credential(name)));
     Check::QueryCredentials.ensure(credential.is_ok(), || denied(UnclearQuery))?;
     Check::QueryCredentials.reject(credential.ok().flatten(), |name| {
@@ -237,9 +243,13 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
         let what = "is refused where a grant sends secrets";
         denied(format_args!("the header `{name}` {what}, as the grant `{grant}` does; leave it out"))
     };
-    let credential = CREDENTIALS.contains(&name)
-        || CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    if let Some(signed) = rules.signed {
+        signed.check(name, grant)?;
+    }
+    let is_signed = rules.signed.is_some() && name.starts_with(guest_request::HEADERS);
+    let is_named_so = CREDENTIAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || CREDENTIAL_ENDS.iter().any(|end| name.ends_with(end));
+    let credential = CREDENTIALS.contains(&name) || (is_named_so && !is_signed);
     Check::HeaderCredentials.ensure(!(exposure.sends_secrets && credential), beside_secrets)?;
     Check::HeaderCharset.ensure(!chooses_charset(name, value), || {
         let what = "asks for a charset, and the host reads responses in UTF-8";

@@ -11,16 +11,21 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::Check;
 
-/// A request of a guest or of a login, and its outcome.
+/// A request of a guest, of a login or for credentials, and its outcome.
 #[derive(Clone, Debug)]
 pub struct HttpEvent {
     pub method: String,
     /// Origin and path as they are sent, not redacted; empty if the URL is invalid.
     pub target: String,
+    /// The operation that the policy allowed or refused, if it is known and has a plain name. The method and the
+    /// path of an API with one path do not say what a request does.
+    pub operation: Option<String>,
     /// The id of the grant that allowed the request.
     pub grant: Option<String>,
     /// The name of the login that made the request; `None` for requests of a guest.
     pub login: Option<String>,
+    /// The name of the credentials that made the request; `None` for all others.
+    pub credentials: Option<String>,
     /// The address that responded; otherwise the first one to try, or the refused one.
     pub address: Option<IpAddr>,
     /// An address that the name also resolved to, and that the request may not reach.
@@ -50,7 +55,18 @@ pub struct HttpEvent {
     pub elapsed: Duration,
 }
 
+/// Returns a request as operators read it, such as `POST https://api.test/ CreateServer`.
+pub(super) fn request_text(method: &str, target: &str, operation: Option<&str>) -> String {
+    let operation = operation.map(|name| format!(" {name}")).unwrap_or_default();
+    format!("{method} {target}{operation}")
+}
+
 impl HttpEvent {
+    /// Returns the request as operators read it.
+    pub(super) fn request(&self) -> String {
+        request_text(&self.method, &self.target, self.operation.as_deref())
+    }
+
     /// Records what was decided about the addresses. Returns those that may be connected to.
     pub(super) fn record_addresses(&mut self, judged: JudgedAddresses) -> Result<Vec<IpAddr>, HttpError> {
         let JudgedAddresses { address, denied, allowed } = judged;
@@ -99,7 +115,7 @@ pub struct BlockCounts {
 
 impl fmt::Display for HttpEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ", self.method, self.target)?;
+        write!(f, "{} ", self.request())?;
         match &self.outcome {
             HttpOutcome::NothingToSend => f.write_str("nothing to send")?,
             HttpOutcome::Status(status) => write!(f, "{status}")?,
@@ -108,10 +124,11 @@ impl fmt::Display for HttpEvent {
         if let Some(check) = self.check {
             write!(f, " [{check}]")?;
         }
-        match (&self.grant, &self.login) {
-            (Some(grant), _) => write!(f, " ({grant}; ")?,
-            (None, Some(login)) => write!(f, " (login {login}; ")?,
-            (None, None) => f.write_str(" (no grant; ")?,
+        match (&self.grant, &self.login, &self.credentials) {
+            (Some(grant), ..) => write!(f, " ({grant}; ")?,
+            (None, Some(login), _) => write!(f, " (login {login}; ")?,
+            (None, None, Some(name)) => write!(f, " (credentials {name}; ")?,
+            (None, None, None) => f.write_str(" (no grant; ")?,
         }
         if let Some(blocks) = &self.blocks {
             write!(f, "{} blocks sent, {} skipped, {} repeated; ", blocks.sent, blocks.skipped, blocks.repeated)?;
@@ -144,8 +161,10 @@ impl HttpEvent {
         HttpEvent {
             method: String::new(),
             target: String::new(),
+            operation: None,
             grant: None,
             login: None,
+            credentials: None,
             address: None,
             refused_address: None,
             outcome: HttpOutcome::Failed(HttpErrorKind::Cancelled),

@@ -7,13 +7,13 @@
 //! `kept_tokens` keeps it for later calls.
 
 mod error;
-mod expiry;
+pub(super) mod expiry;
 mod kept_tokens;
 mod request;
 mod sessions;
 
-pub use kept_tokens::KeptTokens;
-pub(super) use sessions::Sessions;
+pub(super) use kept_tokens::KeptTokens;
+pub(super) use sessions::{Sessions, TokenSource};
 
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::Received;
@@ -22,6 +22,7 @@ use crate::net::http_event::{PendingEvent, ReportEvent};
 use crate::net::http_trace::Tracer;
 use crate::net::response;
 use crate::net::transport::Transport;
+use crate::token_store::MARGIN;
 use crate::vault::{SecretKind, Vault};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -41,11 +42,11 @@ pub(super) struct LoginContext<'a> {
     pub report: ReportEvent<'a>,
 }
 
-/// The result of a login.
+/// A token that was obtained: that of a login, or the text of temporary keys.
 #[derive(Clone)]
-pub(super) struct LoginSession {
+pub(super) struct TokenSession {
     pub token: Secret,
-    /// The part of the response that the guest may see, a JSON object.
+    /// The part of a login's response that the guest may see, a JSON object.
     pub shown: String,
     /// When this call stops using the token, some time before it expires.
     ends: Option<Instant>,
@@ -58,7 +59,7 @@ const MAX_TOKEN: usize = 64 * 1024;
 
 /// Returns everything in a login that its token depends on, with its secrets. Each value is separate, so
 /// that no two logins have the same values by chance.
-fn token_depends_on(login: &Login) -> Vec<Secret> {
+pub(super) fn token_depends_on(login: &Login) -> Vec<Secret> {
     let Login { name, destination, method, addresses, tls, token, expires, send, show, .. } = login;
     let pins = &tls.pin_sha256;
     // Names and values follow each other, so their number belongs to the definition.
@@ -78,13 +79,44 @@ fn token_depends_on(login: &Login) -> Vec<Secret> {
 }
 
 /// Makes a token known, for redaction and the tripwire.
-fn register_token(vault: &Vault, login: &Login, token: Secret) {
+pub(super) fn register_token(vault: &Vault, login: &Login, token: Secret) {
     vault.register_as(SecretKind::Token, &format!("token of login {}", login.name), token);
 }
 
-impl LoginSession {
-    /// Logs in. The error says whether any byte of the login's request may have been sent, and is not for guests.
-    async fn start(login: &Login, context: &LoginContext<'_>, deadline: Instant) -> Result<LoginSession, HttpError> {
+/// A login, and what it uses.
+pub(super) struct LoginSource<'a> {
+    pub login: &'a Login,
+    pub context: LoginContext<'a>,
+}
+
+impl TokenSource for LoginSource<'_> {
+    fn name(&self) -> &str {
+        &self.login.name
+    }
+
+    fn label(&self) -> String {
+        format!("login `{}`", self.login.name)
+    }
+
+    fn margin(&self) -> Duration {
+        MARGIN
+    }
+
+    fn is_renewed_once_a_minute(&self) -> bool {
+        // Only later calls wait; in one call, the number of logins is limited.
+        false
+    }
+
+    fn register(&self, token: &Secret) {
+        register_token(self.context.vault, self.login, token.clone());
+    }
+
+    fn error_for_guest(&self, error: HttpError) -> HttpError {
+        error::error_for_guest(self.login, error)
+    }
+
+    async fn obtain(&self, deadline: Instant) -> Result<TokenSession, HttpError> {
+        let LoginSource { login, context } = self;
         let mut pending = PendingEvent::new(context.report);
         let event = &mut pending.event;
         (event.method, event.target) = (login.method.clone(), login.destination.to_string());
@@ -92,15 +124,17 @@ impl LoginSession {
         let result = request::send(login, context, event, deadline).await;
         event.conclude(result.as_ref().map(|received| received.status));
         let session = result
-            .and_then(|received| LoginSession::read(login, &received, context.vault).map_err(HttpError::after_sending));
+            .and_then(|received| TokenSession::read(login, &received, context.vault).map_err(HttpError::after_sending));
         // The message is part of the detail, because the guest gets another one.
         if let Err(error) = &session {
             (event.check, event.detail) = (error.check, error.explained());
         }
         session
     }
+}
 
-    fn read(login: &Login, received: &Received, vault: &Vault) -> Result<LoginSession, HttpError> {
+impl TokenSession {
+    fn read(login: &Login, received: &Received, vault: &Vault) -> Result<TokenSession, HttpError> {
         let status = received.status;
         let what = format!("it was answered with HTTP {status}");
         let iaas = |what: String| HttpError::cloud(HttpErrorKind::Protocol, what);
@@ -144,8 +178,14 @@ impl LoginSession {
             response::blank_shown(&mut value);
             shown.insert(name.clone(), value);
         }
+        Ok(TokenSession::new(token, Value::Object(shown).to_string(), lifetime, MARGIN))
+    }
+
+    /// Returns the session of a new token with this lifetime, which is not used for `margin` before its end.
+    pub(super) fn new(token: Secret, shown: String, lifetime: Option<Duration>, margin: Duration) -> TokenSession {
         let after = |time: Duration| Instant::now().checked_add(time);
-        let (ends, expires) = (lifetime.map(expiry::usable).and_then(after), lifetime.and_then(after));
-        Ok(LoginSession { token, shown: Value::Object(shown).to_string(), ends, expires })
+        let usable = |lifetime| expiry::usable(lifetime, margin);
+        let (ends, expires) = (lifetime.map(usable).and_then(after), lifetime.and_then(after));
+        TokenSession { token, shown, ends, expires }
     }
 }

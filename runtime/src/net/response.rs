@@ -5,7 +5,8 @@
 //! the response. An error response that is withheld keeps its status, because guests decide by it, and operators see
 //! the rest. A response passes these steps in this order, each in a file of its own:
 //!
-//! 1. `places` keeps the places that slots show, and removes those that grants drop.
+//! 1. `places` keeps the places that slots show, and removes those that grants drop. `signatures` replaces the texts of
+//!    errors that quote what the host signed.
 //! 2. `encoding` withholds a body that cannot be searched.
 //! 3. `captures` replaces the values that grants capture by seals.
 //! 4. `credential_fields` removes headers and blanks fields that carry credentials by their name.
@@ -30,6 +31,7 @@ mod for_operators;
 mod places;
 mod raw_text;
 mod screening;
+mod signatures;
 mod tripwire;
 mod withheld;
 
@@ -75,6 +77,8 @@ impl ResponseInScreening<'_> {
 /// What decides about a response.
 pub(super) struct Rules<'a> {
     pub grant: &'a Grant,
+    /// The operation of the request, if the grant lists operations.
+    pub operation: Option<&'a str>,
     /// What the grants of the origin hide.
     pub hidden: &'a HiddenPlaces,
     /// The names of the secrets that the request held.
@@ -105,6 +109,7 @@ pub(super) fn hide_secrets(
     let sees_all = !guarded && response.has_own_body();
     let whole = sees_all.then(|| response.body.clone());
     let hidden_text = places::remove_hidden(rules, response)?;
+    signatures::replace_quotations(grant, response);
     let captures = Check::OriginRules.choose(&hidden.captures, &grant.captures);
     let hidden_body = seal_and_blank(vault, captures, guarded, layer, response)?;
     let is_seal = |value: &str| vault.open(value).is_some();

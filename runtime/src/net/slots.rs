@@ -28,6 +28,8 @@ pub struct RequestToFill<'a> {
     pub method: &'a str,
     /// The canonical path of its `Destination`.
     pub path: &'a str,
+    /// Its operation, if the grant lists operations.
+    pub operation: Option<&'a str>,
     /// The whole URL, as it will be sent.
     pub url: &'a str,
     pub headers: &'a mut Vec<(String, String)>,
@@ -78,7 +80,7 @@ pub fn fill(
     if !holds_seals(vault, request.headers, request.body) {
         return Ok(FilledSecrets::default());
     }
-    let here = |slot: &&Slot| slot.method == request.method && slot.path.matches(request.path);
+    let here = |slot: &&Slot| slot.applies_to(request.method, request.path, request.operation);
     let slots: Vec<&Slot> = slots.iter().filter(|slot| Check::SlotSpot.accepts(here(slot))).collect();
     let emptied = empty_slots(vault, &slots, request.headers, request.body);
     reject_other_seals(vault, &emptied, &refuse)?;

@@ -4,6 +4,7 @@
 
 mod clients;
 mod connections;
+mod credentials;
 mod exchanges;
 mod fixture;
 mod gates;
@@ -11,7 +12,9 @@ mod handshakes;
 mod images;
 mod leaks;
 mod logins;
+mod operations;
 mod server;
+mod signatures;
 mod tunnels;
 
 use std::future::Future;

@@ -30,8 +30,7 @@ impl TlsConfigs {
 
     /// Opens every file that the policy names, and returns their number.
     pub(super) fn open_files(&self, policy: &Policy) -> usize {
-        let all = policy.http.iter().map(|grant| &grant.tls);
-        let all = all.chain(policy.logins.values().map(|login| &login.tls)).flat_map(Tls::files);
+        let all = policy.tls_settings().flat_map(Tls::files);
         let preopened = self
             .preopened
             .get_or_init(|| all.map(|name| (name.to_owned(), PreopenedFile::new(self.directory.join(name)))).collect());

@@ -1,6 +1,6 @@
 //! Sends a request to addresses that were judged: chooses the proxy, configures TLS, and makes one exchange.
 //!
-//! Requests of guests and of logins both use it. It does not decide what is sent.
+//! Requests of guests, of logins and for credentials use it. It does not decide what is sent.
 
 use crate::limits::Limits;
 use crate::net::addresses::AddressJudge;
@@ -14,6 +14,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+use wasm_cpi_checks::Check;
 use wasm_cpi_policy::addresses::Addresses;
 use wasm_cpi_policy::destination::{Destination, Scheme};
 use wasm_cpi_policy::{Policy, Tls};
@@ -28,7 +29,7 @@ pub(super) struct Transport {
     pool: ConnectionPool,
 }
 
-/// The addresses and the TLS settings of a grant or a login.
+/// The addresses and the TLS settings of a grant, a login or credentials.
 pub(super) struct Route<'a> {
     /// The name in messages, for example "grant `compute`".
     pub name: String,
@@ -68,12 +69,40 @@ impl Transport {
         caps: Caps,
         deadline: Instant,
     ) -> Result<Received, HttpError> {
+        let reached = self.resolve_proxy(&request.destination, addresses, deadline).await?;
+        self.send_to(reached, route, request, body, caps, deadline).await
+    }
+
+    /// Sends the host's own request to a link-local address, which no grant can reach, and never through a proxy.
+    pub(super) async fn send_to_link(
+        &self,
+        route: &Route<'_>,
+        address: IpAddr,
+        request: WireRequest,
+        caps: Caps,
+        deadline: Instant,
+    ) -> Result<Received, HttpError> {
+        let reached = match Check::MetadataDirect.perform(|| ()) {
+            Some(()) => (None, vec![address]),
+            None => self.resolve_proxy(&request.destination, vec![address], deadline).await?,
+        };
+        self.send_to(reached, route, request, SendBody::None, caps, deadline).await
+    }
+
+    async fn send_to(
+        &self,
+        (proxy, addresses): (Option<ResolvedProxy>, Vec<IpAddr>),
+        route: &Route<'_>,
+        request: WireRequest,
+        body: SendBody,
+        caps: Caps,
+        deadline: Instant,
+    ) -> Result<Received, HttpError> {
         let tls = match request.destination.scheme() {
             Scheme::Http => None,
             Scheme::Https => Some((route.tls.clone(), self.tls.config(route)?)),
         };
         let host = request.destination.host().to_string();
-        let (proxy, addresses) = self.resolve_proxy(&request.destination, addresses, deadline).await?;
         let result = Exchange { request, addresses, proxy, tls, caps, deadline }.run(body, &self.pool).await;
         // The server may have moved to other addresses, which are judged like the first ones.
         if result.as_ref().is_err_and(|error| matches!(error.kind, HttpErrorKind::Connect | HttpErrorKind::Timeout)) {

@@ -6,7 +6,7 @@ use wasm_cpi_policy::secret::Secret;
 
 /// A token is kept this long at most.
 pub const MAX_AGE: Duration = Duration::from_secs(3600);
-/// A token is not used in the last minute before it expires. The call that logs in leaves less time
+/// The token of a login is not used in the last minute before it expires. The call that logs in leaves less time
 /// before the end of a short lifetime (`login::expiry`), because it has no other token.
 pub const MARGIN: Duration = Duration::from_secs(60);
 
@@ -74,9 +74,9 @@ impl TokenRecord {
         all.filter(|one| one.expires > now && !one.token.reveal().is_empty()).collect()
     }
 
-    /// Returns how long the token can still be used.
-    pub fn usable_for(&self, now: i64) -> Option<Duration> {
-        let margin = i64::try_from(MARGIN.as_secs()).unwrap_or(i64::MAX);
+    /// Returns how long the token can still be used, if it is not used for `margin` before it expires.
+    pub fn usable_for(&self, now: i64, margin: Duration) -> Option<Duration> {
+        let margin = i64::try_from(margin.as_secs()).unwrap_or(i64::MAX);
         let oldest = i64::try_from(MAX_AGE.as_secs()).unwrap_or(i64::MAX);
         // A clock that was set back would keep a token for too long.
         if self.made > now {

@@ -63,7 +63,10 @@ fn a_kept_token_is_read_by_calls_with_the_same_values_only() {
     one.write(&record(&format!("{}secret", "t".repeat(500)))).unwrap();
     one.write(&TokenRecord::without_token(NOW)).unwrap();
     let removed = file(dir.path(), "one").read().unwrap();
-    assert_eq!((removed.token.reveal(), removed.last_rejection, removed.usable_for(NOW)), ("", Some(NOW), None));
+    assert_eq!(
+        (removed.token.reveal(), removed.last_rejection, removed.usable_for(NOW, MARGIN)),
+        ("", Some(NOW), None)
+    );
     let bytes = std::fs::read(path_of(dir.path(), &one)).unwrap();
     assert!(!bytes.windows(6).any(|part| part == b"secret" || part == b"tttttt"));
 }
@@ -191,15 +194,15 @@ fn a_token_is_used_for_an_hour_at_most_and_not_shortly_before_it_expires() {
         (i64::MIN / 2, i64::MAX / 2, None),
     ] {
         let kept = TokenRecord { made, expires, ..record("t") };
-        assert_eq!(kept.usable_for(NOW), left.map(Duration::from_secs), "{made} {expires}");
+        assert_eq!(kept.usable_for(NOW, MARGIN), left.map(Duration::from_secs), "{made} {expires}");
     }
     // A new token is used until one minute before it expires.
     for (lifetime, left) in [(7200, Some(3600)), (3600, Some(3540)), (100, Some(40)), (60, None), (0, None)] {
         let new = TokenRecord::new(Secret::new("t"), "{}".into(), NOW, Duration::from_secs(lifetime), None);
-        assert_eq!(new.usable_for(NOW), left.map(Duration::from_secs), "{lifetime}");
+        assert_eq!(new.usable_for(NOW, MARGIN), left.map(Duration::from_secs), "{lifetime}");
     }
     let endless = TokenRecord::new(Secret::new("t"), "{}".into(), NOW, Duration::MAX, None);
-    assert_eq!(endless.usable_for(NOW), Some(MAX_AGE));
+    assert_eq!(endless.usable_for(NOW, MARGIN), Some(MAX_AGE));
 }
 
 #[test]

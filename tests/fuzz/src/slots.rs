@@ -31,7 +31,8 @@ pub(crate) fn fuzz(data: &[u8]) {
     let layer = if parts.get(3).is_some_and(|layer| layer.trim() == "context") { Layer::Context } else { Layer::Job };
 
     let mut after = before.clone();
-    let to_fill = RequestToFill { method: "POST", path: "/v1/x", url: &url, headers: &mut after.0, body: &mut after.1 };
+    let (headers, body) = (&mut after.0, &mut after.1);
+    let to_fill = RequestToFill { method: "POST", path: "/v1/x", operation: None, url: &url, headers, body };
     let filled = match fill(&vault, &slots, layer, to_fill) {
         Err(error) => {
             assert!(before == after, "a refused request was changed");
@@ -64,6 +65,7 @@ fn slot(line: &str) -> Option<Slot> {
     Some(Slot {
         method: "POST".into(),
         path,
+        operation: None,
         place,
         takes: words.map(str::to_owned).collect(),
         show: Vec::new(),

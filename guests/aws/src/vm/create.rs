@@ -11,6 +11,7 @@ use wasm_cpi_sdk::poll::Poll;
 use wasm_cpi_sdk::{CreatedVm, Error, Network, VmRequest, agent, log};
 
 use super::RUNNING_TIMEOUT;
+use super::deletion::UNKNOWN_YET;
 use super::networks::Networks;
 use super::properties::VmProperties;
 use crate::api::ec2::{Instance, Interface};
@@ -64,7 +65,7 @@ impl Build<'_> {
     fn wait_until_running(&self, vm: &str) -> Result<Instance, Failure> {
         let ec2 = self.session.ec2();
         // EC2 may not know an instance everywhere that it just launched.
-        let query = ec2.instance(vm).passing(&["InvalidInstanceID.NotFound"]);
+        let query = ec2.instance(vm).passing(UNKNOWN_YET);
         let poll = Poll::for_at_most(RUNNING_TIMEOUT).with_jitter();
         poll.until(&format!("instance `{vm}` to run"), || {
             let found = query.send()?.into_iter().find(|instance| instance.id == vm);

@@ -11,15 +11,21 @@ use crate::session::Session;
 /// How long an interface may stay in use after the end of its instance.
 const INTERFACE_BUDGET: Duration = Duration::from_secs(5 * 60);
 
-/// Ends an instance, and waits until it has ended. Succeeds if EC2 does not know it any more.
-pub(super) fn terminate_and_wait(session: &Session, vm: &str) -> Result<(), Error> {
-    match session.ec2().terminate_instance(vm).send() {
-        Err(error) if error.is("InvalidInstanceID.NotFound") => return Ok(()),
-        outcome => outcome?,
+/// The error for an instance that was just launched and is not known everywhere.
+pub(super) const UNKNOWN_YET: &[&str] = &["InvalidInstanceID.NotFound"];
+
+/// How long an instance that was just launched may be unknown.
+const UNKNOWN_BUDGET: Duration = Duration::from_secs(60);
+
+/// Ends an instance that this call launched.
+pub(super) fn terminate(session: &Session, vm: &str) -> Result<(), Error> {
+    match session.ec2().terminate_instance(vm).passing(UNKNOWN_YET).for_at_most(UNKNOWN_BUDGET).send() {
+        Err(error) if error.is("InvalidInstanceID.NotFound") => Ok(()),
+        outcome => Ok(outcome?),
     }
-    wait_until_ended(session, vm)
 }
 
+/// Waits until an instance has ended, or EC2 does not know it any more.
 pub(super) fn wait_until_ended(session: &Session, vm: &str) -> Result<(), Error> {
     let query = session.ec2().instance(vm);
     Poll::for_at_most(ENDED_TIMEOUT).with_jitter().until(&format!("instance `{vm}` to end"), || match query.send() {

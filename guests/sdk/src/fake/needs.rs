@@ -5,10 +5,9 @@
 //! `tests/cases/declared-requests.json` of the repository keeps this module and
 //! the runtime's own reader of needs the same.
 
-use serde_json::{Value, json};
-
 use super::operations;
 use crate::bindings::bosh::cpi::http;
+use serde_json::{Value, json};
 
 /// The parts of a needs.json that a native test can exceed.
 #[derive(Clone, Debug)]
@@ -133,11 +132,17 @@ fn matches(pattern: &str, path: &str) -> bool {
     prefix && (below || rest.next().is_none())
 }
 
-/// Replaces each `${property}`. Returns `None` if a property is not a text.
+/// Replaces each `${property}`. Behind a scheme alone, as in `https://${property}`, the property
+/// holds a host or a URL. Returns `None` if a property is not a text, or not a host or URL there.
 fn fill_in(text: &str, properties: &Value) -> Option<String> {
     let Some((before, rest)) = text.split_once("${") else { return Some(text.to_owned()) };
     let (name, after) = rest.split_once('}')?;
     let value = properties.pointer(&format!("/{}", name.replace('.', "/")))?.as_str()?;
+    if matches!(before, "https://" | "http://") && after.is_empty() {
+        let is_url = value.contains("://");
+        let is_host = !value.contains(['/', '?', '#', '@', '%']);
+        return if is_url { Some(value.to_owned()) } else { is_host.then(|| format!("{before}{value}")) };
+    }
     Some(format!("{before}{value}{}", fill_in(after, properties)?))
 }
 

@@ -17,6 +17,8 @@ pub(super) fn declares(need: &Value, request: &http::Request) -> bool {
         return true;
     };
     let named = match place.split_once(':') {
+        // A server could read the query as fields of the form.
+        Some(("form", _)) if request.url.contains('?') => None,
         Some(("form", field)) => form_fields(request).and_then(|mut form| form.remove(field)),
         Some(("header", name)) => header(request, name).map(str::to_owned),
         Some(("json", pointer)) => {

@@ -76,6 +76,27 @@ pub(crate) const HeaderConditional: Entry = refusal(
     "The request sets an `If-*` header, with which a guest could compare hidden values of the server.",
     "The guest's author leaves the header out, or compares with `*`.",
 );
+pub(crate) const SignedHeader: Entry = refusal(
+    "signed-header",
+    "The guest sets a header of the signing protocol, which would have the authority of the host's signature.",
+    "The guest's author leaves the header out; only headers that describe the body are accepted.",
+);
+pub(crate) const SignedParameter: Entry = refusal(
+    "signed-parameter",
+    "The query or the form has a parameter that belongs to a signature, and the host signs the request itself.",
+    "The guest's author leaves the parameter out.",
+);
+pub(crate) const SignedFormQuery: Entry = refusal(
+    "signed-form-query",
+    "A signed request has a query beside its form, in which the server could find another operation.",
+    "The guest's author sends all parameters in the form.",
+);
+pub(crate) const ClockSkew: Entry = safeguard(
+    "clock-skew",
+    "Only a server that TLS has authenticated can correct the clock of signatures, and by 24 hours at most.",
+);
+pub(crate) const MetadataDirect: Entry =
+    safeguard("metadata-direct", "The metadata service is never asked through a proxy.");
 pub(crate) const QueryCredentials: Entry = refusal(
     "query-credentials",
     "The guest sends credentials of its own in the query, where the grant sends secrets.",

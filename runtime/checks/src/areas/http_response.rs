@@ -72,3 +72,7 @@ pub(crate) const SettingsWithheld: Entry = refusal(
     "The response holds agent settings in pieces, or is neither JSON nor XML, so they cannot be removed.",
     "The operator lists the places that show them under `drop`; the guest's author asks for another resource.",
 );
+pub(crate) const SignatureQuoted: Entry = safeguard(
+    "signature-quoted",
+    "Texts of error responses that quote what the host signed are replaced, because they hold a token and digests.",
+);

@@ -93,8 +93,8 @@ pub(crate) const GrantOperation: Entry = refusal(
 );
 pub(crate) const OperationInQuery: Entry = refusal(
     "operation-in-query",
-    "The query names an operation as well, and the server could use that one instead of the judged one.",
-    "The guest's author names the operation in the body only.",
+    "The query names an operation as well, or stands beside a form with one, and the server could use what it says.",
+    "The guest's author names the operation in the body only, and sends all fields of a form in the body.",
 );
 pub(crate) const OperationSingle: Entry = refusal(
     "operation-single",

@@ -12,6 +12,11 @@ pub(crate) const SecretWildcard: Entry = refusal(
     "A grant or login with secrets has a `*` in its host, so the secrets could go to more than one server.",
     "The operator names the host.",
 );
+pub(crate) const RegionListed: Entry = refusal(
+    "region-listed",
+    "A cpi-config sets a region that the policy does not list, so a host name with it could be a stranger's.",
+    "The operator adds the region to `regions` of the policy, if the cpi-config may use it.",
+);
 pub(crate) const LayerProperty: Entry = refusal(
     "layer-property",
     "A property of the job would be sent to an origin that a cpi-config chose.",
@@ -21,6 +26,41 @@ pub(crate) const LayerToken: Entry = refusal(
     "layer-token",
     "A token that was obtained with the job's credentials would be sent to an origin that a cpi-config chose.",
     "The operator sets the login's properties in the cpi-config, too, or the origin in the job's properties.",
+);
+pub(crate) const LayerSignature: Entry = refusal(
+    "layer-signature",
+    "Requests that the job's keys sign would go to an origin that a cpi-config chose.",
+    "The operator lets the cpi-config choose only a region that `regions` of the policy lists, or sets the keys in the cpi-config.",
+);
+pub(crate) const RegionForm: Entry = refusal(
+    "region-form",
+    "The region of a signature does not look like one, so the name of a server made of it could be somebody else's.",
+    "The operator writes a region like `eu-central-1`.",
+);
+pub(crate) const ServiceForm: Entry = refusal(
+    "service-form",
+    "The service of a signature is not a name in lower case, so the signature could have another scope.",
+    "The operator writes the name by which the service signs.",
+);
+pub(crate) const ServiceOfContext: Entry = refusal(
+    "service-of-context",
+    "A cpi-config chooses the service for which requests are signed.",
+    "The operator writes the service into the policy, or sets it in the job's properties.",
+);
+pub(crate) const ServiceIssuer: Entry = refusal(
+    "service-issuer",
+    "The grant is for a service that issues credentials, with which the guest could act outside of all grants.",
+    "The operator removes the grant, because the host asks for credentials itself.",
+);
+pub(crate) const RoleForm: Entry = refusal(
+    "role-form",
+    "The role to assume is not written as a full name.",
+    "The operator writes the whole ARN of the role.",
+);
+pub(crate) const RoleOfContext: Entry = refusal(
+    "role-of-context",
+    "A cpi-config chooses a role that is not on the job's list.",
+    "The operator lists the role in `roles`.",
 );
 pub(crate) const LayerCapture: Entry = safeguard(
     "layer-capture",
@@ -137,6 +177,11 @@ pub(crate) const UnusedLogin: Entry = refusal(
     "unused-login",
     "No grant uses the login, or a grant uses a login that the policy does not describe.",
     "The operator names the login in a grant's `auth`, describes it under `logins`, or removes it.",
+);
+pub(crate) const UnusedCredentials: Entry = refusal(
+    "unused-credentials",
+    "A grant or a role names credentials that do not exist, or nothing uses the credentials.",
+    "The operator corrects the name, or removes what is not used.",
 );
 pub(crate) const TrustedFile: Entry = refusal(
     "trusted-file",

@@ -54,7 +54,8 @@ pub(crate) const SealHalves: Entry = safeguard("seal-halves", "Half of a seal is
 pub(crate) const SealCase: Entry = safeguard("seal-case", "A seal in other case is recognised as a changed seal.");
 pub(crate) const SealPerPlace: Entry =
     safeguard("seal-per-place", "Each sealed value has its own seal, so that a guest cannot compare secrets.");
-pub(crate) const SlotSpot: Entry = safeguard("slot-spot", "A slot is used only for its own method and path.");
+pub(crate) const SlotSpot: Entry =
+    safeguard("slot-spot", "A slot is used only for its own method, path and operation.");
 pub(crate) const SlotTakes: Entry = refusal(
     "slot-takes",
     "The slot takes other secrets than the one that the seal stands for.",

@@ -8,7 +8,7 @@ use crate::request_head::is_alike;
 
 /// The part of a request that a field is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FieldKind {
+pub(crate) enum FieldKind {
     Json,
     Form,
     Query,

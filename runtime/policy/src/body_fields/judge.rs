@@ -2,11 +2,12 @@
 
 mod value;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::field_place::{FieldKind, FieldPlace, Token, is_name, written};
+use super::field_place::{FieldKind, FieldPlace, Token};
+use super::names::{IN_OTHER_SPELLING, NameError, check_names, is_showable, shown};
 use super::request::{JudgedBody, JudgedRequest, query_text};
 use super::{FieldRules, Rule};
 use crate::normalize_header_name;
@@ -36,8 +37,8 @@ enum FieldFault {
     /// Holds the place, if it can be shown.
     #[error("{} is not listed", shown(.0))]
     Other(String),
-    #[error("{} {what}", shown(.place))]
-    Name { place: String, what: &'static str },
+    #[error("{0}")]
+    Name(NameError),
     #[error("the JSON holds a number of 2^53 or more")]
     Number,
     #[error("{0}")]
@@ -49,6 +50,12 @@ enum FieldFault {
 impl From<FieldFault> for FieldMismatch {
     fn from(fault: FieldFault) -> FieldMismatch {
         FieldMismatch { fault, check: None }
+    }
+}
+
+impl From<NameError> for FieldMismatch {
+    fn from(error: NameError) -> FieldMismatch {
+        FieldMismatch { check: error.check, fault: FieldFault::Name(error) }
     }
 }
 
@@ -83,16 +90,6 @@ impl FieldMismatch {
     }
 }
 
-/// Quotes a place only if it looks like one: the guest may have put a seal there.
-fn shown(place: &str) -> String {
-    if is_showable(place) { format!("`{place}`") } else { "a field of the request".to_owned() }
-}
-
-fn is_showable(place: &str) -> bool {
-    let part = |part: &str| part.len() <= 32 && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-:~".contains(&b));
-    place.len() <= 200 && place.split(['/', '.']).all(part)
-}
-
 /// The rules that have been met by a field of the request.
 type Met = Vec<bool>;
 
@@ -121,7 +118,7 @@ impl FieldRules {
                 continue;
             }
             let once = names.insert(path[0].clone());
-            Check::FieldTwice.ensure(once || !ruled, || name_mismatch(FieldKind::Header, &path, "occurs twice"))?;
+            Check::FieldTwice.ensure(once || !ruled, || NameError::new(FieldKind::Header, &path, "occurs twice"))?;
             self.judge_value(FieldKind::Header, &path, &Value::String(value.clone()), met)?;
         }
         Ok(())
@@ -158,17 +155,12 @@ impl FieldRules {
 
     /// Judges the fields of a form or query.
     fn judge_pairs(&self, kind: FieldKind, pairs: &[(String, String)], met: &mut Met) -> Result<(), FieldMismatch> {
-        let mut names: HashMap<String, &str> = HashMap::new();
+        check_names(kind, pairs)?;
         for (name, value) in pairs {
             let path: Vec<&str> = name.split('.').collect();
-            let refuse = |what| name_mismatch(kind, &path, what);
-            Check::FieldName.ensure(is_name(kind, name), || refuse("is not a name in canonical form"))?;
-            let earlier = names.insert(name.to_ascii_lowercase(), name);
-            Check::FieldTwice.ensure(earlier != Some(name), || refuse("occurs twice"))?;
-            let alike = earlier.is_some_and(|earlier| earlier != name);
             let variant = (0..path.len()).any(|at| self.is_variant(kind, &path[..at], path[at]))
                 || self.is_variant_of_name(kind, &path, name);
-            Check::FieldAlike.ensure(!alike && !variant, || refuse("is another name in another spelling"))?;
+            Check::FieldAlike.ensure(!variant, || NameError::new(kind, &path, IN_OTHER_SPELLING))?;
             self.judge_value(kind, &path, &Value::String(value.clone()), met)?;
         }
         Ok(())
@@ -221,7 +213,7 @@ impl FieldRules {
             let plain = is_plain(key) && alone && !is_joined && !self.is_variant(FieldKind::Json, path, key);
             Check::FieldAlike.ensure(plain, || {
                 let here: Vec<&str> = path.iter().map(AsRef::as_ref).chain([key.as_str()]).collect();
-                name_mismatch(
+                NameError::new(
                     FieldKind::Json,
                     &here,
                     "is another key in another spelling, or not printable ASCII without blanks around it",
@@ -237,8 +229,9 @@ impl FieldRules {
             |(place, rule): &(FieldPlace, Rule)| rule.limits() && place.next_after(path).is_some_and(Token::is_key);
         Check::FieldList.ensure(!self.of(FieldKind::Json).any(|(_, one)| limits_key(one)), || {
             let what = "is a list, and a key of the object that should be there is limited";
-            name_mismatch(FieldKind::Json, path, what)
-        })
+            NameError::new(FieldKind::Json, path, what)
+        })?;
+        Ok(())
     }
 
     /// Returns true if a server that ignores separators between the parts of a name reads it as one that a rule names.
@@ -278,8 +271,4 @@ impl AsRef<str> for PathPart<'_> {
             PathPart::Index(index) => index,
         }
     }
-}
-
-fn name_mismatch<T: AsRef<str>>(kind: FieldKind, path: &[T], what: &'static str) -> FieldMismatch {
-    FieldFault::Name { place: written(kind, path), what }.into()
 }

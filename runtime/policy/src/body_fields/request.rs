@@ -1,7 +1,9 @@
 //! The judged request as the host sends it.
 
 use serde_json::Value;
-use url::form_urlencoded::{self, byte_serialize};
+use url::form_urlencoded::byte_serialize;
+
+use crate::place::write_form;
 
 /// What was judged of a request, in the host's own serialisation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +36,7 @@ impl JudgedBody {
     }
 
     pub(super) fn form(pairs: &[(String, String)]) -> JudgedBody {
-        let text = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        let text = write_form(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         JudgedBody { content_type: "application/x-www-form-urlencoded", bytes: text.into_bytes() }
     }
 }

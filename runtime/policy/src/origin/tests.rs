@@ -2,6 +2,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::Properties;
+use crate::object_reader::ObjectReader;
+use crate::problem::Problems;
+use crate::regions::Regions;
+use crate::secret::Layer;
 
 fn origin(text: &str) -> Origin {
     Origin::parse(text).unwrap_or_else(|why| panic!("{text}: {why:?}"))
@@ -103,17 +108,20 @@ fn a_property_is_the_whole_origin_or_one_label() {
                      "user": "https://u:p@a.test", "meta": "http://169.254.169.254/", "dot": "https://a.test./", "star": "https://*.a.test"});
     let context = json!({"zone": "z1"});
     let properties = Properties::merge(job.as_object().cloned().unwrap(), context.as_object().cloned().unwrap());
+    let regions = json!({"regions": ["z1"]});
+    let regions = Regions::read(&mut ObjectReader::open(&regions, "", &Problems::default()).unwrap());
     let resolve = |text: &str| {
         let problems = Problems::default();
         let spec = OriginSpec::parse(text).unwrap_or_else(|why| panic!("{text}: {why:?}"));
         assert_eq!(spec.to_string(), text);
-        let found = spec.resolve(&properties, "to", &problems).map(|found| (found.origin.to_string(), found.layer));
+        let found =
+            spec.resolve(&properties, &regions, "to", &problems).map(|found| (found.origin.to_string(), found.layer));
         (found, problems.into_vec())
     };
     for (text, origin, layer) in [
         ("${url}", "https://api.iaas.test:5000", Layer::Job),
         ("https://${region}.iaas.test", "https://regionone.iaas.test", Layer::Job),
-        ("https://api.${zone}.iaas.test:8443", "https://api.z1.iaas.test:8443", Layer::Context),
+        ("https://api.${zone}.iaas.test:8443", "https://api.z1.iaas.test:8443", Layer::Job),
         ("https://api.iaas.test", "https://api.iaas.test", Layer::Job),
     ] {
         assert_eq!(resolve(text), (Some((origin.to_owned(), layer)), Vec::new()), "{text}");
@@ -135,8 +143,11 @@ fn a_property_is_the_whole_origin_or_one_label() {
     for text in [
         "${",
         "${a}${b}",
-        "https://${a}",
         "https://${a}.test",
+        "ftp://${a}",
+        "https://${a}/",
+        "https://x@${a}",
+        "https://${a}${b}",
         "https://${a}:443",
         "https://x-${a}.iaas.test",
         "https://${a}x.iaas.test",
@@ -149,6 +160,63 @@ fn a_property_is_the_whole_origin_or_one_label() {
         "https://${a}.IAAS.test",
     ] {
         assert!(OriginSpec::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_property_behind_a_scheme_is_a_host_or_a_url() {
+    let resolve = |text: &str, value: &str| {
+        let job = json!({"endpoint": value});
+        let properties = Properties::merge(job.as_object().cloned().unwrap(), serde_json::Map::new());
+        let problems = Problems::default();
+        let spec = OriginSpec::parse(text).unwrap_or_else(|why| panic!("{text}: {why:?}"));
+        assert_eq!((spec.to_string().as_str(), spec.property().map(String::as_str)), (text, Some("endpoint")));
+        let found = spec.resolve(&properties, &Regions::default(), "to", &problems);
+        let found = found.map(|found| format!("{}{}", found.origin, found.base));
+        found.ok_or_else(|| problems.into_vec().iter().map(ToString::to_string).collect::<String>())
+    };
+    for (text, value, origin) in [
+        ("https://${endpoint}", "api.eu-1.cloud.test", "https://api.eu-1.cloud.test"),
+        ("https://${endpoint}", "API.eu-1.cloud.test:8443", "https://api.eu-1.cloud.test:8443"),
+        ("https://${endpoint}", "10.0.0.5:443", "https://10.0.0.5"),
+        ("https://${endpoint}", "[fd01::1]:8443", "https://[fd01::1]:8443"),
+        ("https://${endpoint}", "https://api.cloud.test", "https://api.cloud.test"),
+        ("https://${endpoint}", "https://api.cloud.test:8443/base/", "https://api.cloud.test:8443/base"),
+        ("https://${endpoint}", "http://api.cloud.test", "http://api.cloud.test"),
+        ("http://${endpoint}", "api.cloud.test", "http://api.cloud.test"),
+        ("http://${endpoint}", "https://api.cloud.test", "https://api.cloud.test"),
+    ] {
+        assert_eq!(resolve(text, value), Ok(origin.to_owned()), "{text} {value}");
+    }
+    for value in [
+        "",
+        "*.cloud.test",
+        "api.cloud.test/",
+        "api.cloud.test/v1",
+        "api.cloud.test?x",
+        "api.cloud.test#x",
+        "hunter2@api.cloud.test",
+        "api.cloud.test@evil.test",
+        "api%2ecloud.test",
+        "api.cloud.test:",
+        "api.cloud.test:0",
+        "api.cloud.test:+1",
+        "api.cloud.test.",
+        ".cloud.test",
+        "api cloud.test",
+        "https:api.cloud.test",
+        "//api.cloud.test",
+        "ftp://api.cloud.test",
+        "https://*.cloud.test",
+        "https://hunter2@api.cloud.test",
+        "169.254.169.254",
+        "0.0.0.0",
+    ] {
+        let refused = resolve("https://${endpoint}", value).unwrap_err();
+        assert!(
+            refused.contains("the value of the property `endpoint`") && !refused.contains("hunter2"),
+            "{value}: {refused}"
+        );
     }
 }
 

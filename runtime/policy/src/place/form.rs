@@ -3,6 +3,7 @@
 //! A form is decoded strictly (complete escapes, UTF-8, no empty names), and a changed form is
 //! encoded anew as a whole, so that the server receives exactly what was judged.
 
+use percent_encoding::percent_encode_byte;
 use url::form_urlencoded;
 
 use super::{Change, Fault, Numbered};
@@ -32,8 +33,39 @@ pub(super) fn edit(
     if !changed {
         return Ok(None);
     }
-    let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish();
-    Ok(Some(encoded.into_bytes()))
+    let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    Ok(Some(write(pairs).into_bytes()))
+}
+
+/// Returns a form with these fields. Everything but letters, digits and `-._~` is escaped, and a space becomes `+`:
+/// servers that encode a form again before they verify its signature write it so, and all others can read it.
+///
+/// ```
+/// let form = wasm_cpi_policy::place::write_form([("Name", "a b~*"), ("Size", "1")]);
+/// assert_eq!(form, "Name=a+b~%2A&Size=1");
+/// ```
+pub fn write<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut form = String::new();
+    for (name, value) in fields {
+        if !form.is_empty() {
+            form.push('&');
+        }
+        encode(name, &mut form);
+        form.push('=');
+        encode(value, &mut form);
+    }
+    form
+}
+
+fn encode(text: &str, form: &mut String) {
+    for byte in text.bytes() {
+        match byte {
+            b' ' => form.push('+'),
+            b'-' | b'.' | b'_' | b'~' => form.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => form.push(char::from(byte)),
+            byte => form.push_str(percent_encode_byte(byte)),
+        }
+    }
 }
 
 /// A field of a form is not properly urlencoded.
@@ -104,4 +136,25 @@ fn decode(text: &[u8]) -> Option<String> {
         });
     }
     String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back_and_has_one_spelling() {
+        let text = "~a*b c\u{e4}+&=%;/'()!\n-._";
+        let form = write([("Name.1", text), ("", "")]);
+        assert_eq!(form, "Name.1=~a%2Ab+c%C3%A4%2B%26%3D%25%3B%2F%27%28%29%21%0A-._&=");
+        let alone = write([(text, text)]);
+        assert_eq!(parse(alone.as_bytes()).unwrap(), [(text.to_owned(), text.to_owned())]);
+        assert_eq!(write(std::iter::empty()), "");
+    }
+
+    #[test]
+    fn a_filled_form_is_written_anew_as_a_whole() {
+        let filled = edit(b"Data=seal&Name=a%20b%7e*", &[(0, &"Data".to_owned())], &mut |_, _| Some("x~*".to_owned()));
+        assert_eq!(filled.ok().flatten().as_deref(), Some(&b"Data=x~%2A&Name=a+b~%2A"[..]));
+    }
 }

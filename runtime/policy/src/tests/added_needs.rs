@@ -83,6 +83,17 @@ fn only_what_the_older_needs_do_not_cover_is_added() {
         ),
         (need(json!({"to": "${url}"})), need(json!({"to": "${url}"})), nothing),
         (need(json!({"to": "${url}"})), need(json!({"to": "${uri}"})), &["need `api`: GET /v1/** at ${uri}"]),
+        (need(json!({"to": "https://${host}"})), need(json!({"to": "https://${host}"})), nothing),
+        (
+            need(json!({"to": "https://${host}"})),
+            need(json!({"to": "${host}"})),
+            &["need `api`: GET /v1/** at ${host}"],
+        ),
+        (
+            need(json!({"to": "https://*.a.test"})),
+            need(json!({"to": "https://${host}"})),
+            &["need `api`: GET /v1/** at https://${host}"],
+        ),
         (need(json!({"to": "${url}"})), need(json!({})), &["need `api`: GET /v1/** at https://api.test"]),
         (need(json!({})), need(json!({"to": "${url}"})), &["need `api`: GET /v1/** at ${url}"]),
         (need(json!({"to": "https://*.a.test"})), need(json!({"to": "https://${zone}.a.test"})), nothing),

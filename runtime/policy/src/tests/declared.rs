@@ -1,5 +1,6 @@
 use super::*;
 use crate::needs::ResolvedNeed;
+use crate::regions::Regions;
 
 /// The same cases as the SDK's fake, which denies undeclared requests in native tests.
 #[test]
@@ -11,7 +12,8 @@ fn exactly_the_declared_requests_of_the_shared_cases_are_declared() {
         let need = json!({"id": "a", "to": case["to"], "methods": case["methods"], "paths": case["paths"]});
         let needs = Needs::parse(json!({"version": 1, "http": [need]}).to_string().as_bytes()).unwrap();
         let properties = case["properties"].as_object().cloned().unwrap_or_default();
-        let resolved = ResolvedNeed::resolve(&needs.http[0], &Properties::merge(properties, Map::new()));
+        let properties = Properties::merge(properties, Map::new());
+        let resolved = ResolvedNeed::resolve(&needs.http[0], &properties, &Regions::default());
         for (key, declared) in [("declared", true), ("undeclared", false)] {
             for request in case[key].as_array().unwrap() {
                 let (method, url) = request.as_str().unwrap().split_once(' ').unwrap();
@@ -33,7 +35,8 @@ fn exactly_the_declared_operations_of_the_shared_cases_are_declared() {
         let operations = &case["operations"];
         let need = json!({"id": "a", "to": "*", "methods": ["POST"], "paths": ["/"], "operations": operations});
         let needs = Needs::parse(json!({"version": 1, "http": [need]}).to_string().as_bytes()).unwrap();
-        let resolved = ResolvedNeed::resolve(&needs.http[0], &Properties::merge(Map::new(), Map::new()));
+        let resolved =
+            ResolvedNeed::resolve(&needs.http[0], &Properties::merge(Map::new(), Map::new()), &Regions::default());
         let destination = Destination::parse("https://api.test/", 2048).unwrap();
         for (key, declared) in [("declared", true), ("undeclared", false)] {
             for sent in case[key].as_array().unwrap() {

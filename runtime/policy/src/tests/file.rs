@@ -21,6 +21,34 @@ pub(super) fn login(more: Value) -> Value {
         {"id": "api", "to": "https://api.iaas.test", "methods": ["GET"], "paths": ["/**"], "auth": {"login": "main"}}]})
 }
 
+/// A policy with credentials that one grant uses, and `more` laid over the keys of `sigv4`.
+pub(super) fn signed(credentials: Value, more: Value) -> Value {
+    let mut sigv4 = object(&json!({"service": "compute", "region": "us-east-1", "credentials": "main"}));
+    sigv4.extend(object(&more));
+    sigv4.retain(|_, value| *value != json!("REMOVED"));
+    json!({"version": 1, "credentials": {"main": credentials}, "http": [
+        {"id": "api", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/"], "auth": {"sigv4": sigv4}}]})
+}
+
+/// Static keys, and `more` laid over them.
+pub(super) fn keys(more: Value) -> Value {
+    let mut keys = object(&json!({"access_key_id": "${id}", "secret_access_key": "${key}"}));
+    keys.extend(object(&more));
+    keys.retain(|_, value| *value != json!("REMOVED"));
+    json!({"static": keys})
+}
+
+/// A policy with a role that is assumed with the keys of the machine, and `more` laid over it.
+pub(super) fn role(more: Value) -> Value {
+    let mut role = object(&json!({"role": "arn:cloud:iam::123456789012:role/cpi", "with": "machine",
+                                  "to": "https://tokens.iaas.test", "region": "us-east-1"}));
+    role.extend(object(&more));
+    role.retain(|_, value| *value != json!("REMOVED"));
+    let mut policy = signed(json!({"assume_role": role}), json!({}));
+    policy["credentials"]["machine"] = json!({"metadata": {}});
+    policy
+}
+
 const METADATA_V6: &str = concat!("http://[fd00:e", "c2::254]");
 
 /// Policies without a mistake, which together have every key.
@@ -28,7 +56,7 @@ pub(super) fn complete_files() -> Vec<Value> {
     vec![
         json!({"version": 1}),
         json!({"version": 1, "trust_undeclared": true, "expose": ["region", "a.b"], "registry": {"keys": ["vm-*"]}, "logins": {}, "http": []}),
-        json!({"version": 1, "expose": "declared", "registry": {}}),
+        json!({"version": 1, "expose": "declared", "registry": {}, "regions": ["eu-west-1", "a"]}),
         grant(json!({"addresses": "public", "plain_http": false})),
         grant(
             json!({"to": "https://${region}.iaas.test", "addresses": ["10.0.0.0/8", "fd01::/16", "0.0.0.0/0", "127.0.0.1/32"]}),
@@ -39,6 +67,11 @@ pub(super) fn complete_files() -> Vec<Value> {
         grant(json!({"auth": {"basic": {"user": "admin", "password": "${password}"}}})),
         grant(json!({"auth": {"header": {"name": "X-Key", "value": "Key ${a.key}"}}})),
         grant(json!({"operations": {"in": "form:Action", "allow": ["CreateServer"]}})),
+        grant(
+            json!({"operations": {"in": "form:Action", "allow": ["CreateServer", "ListServers", "GetServer"], "read_only": ["List*", "GetServer"]},
+                   "slots": [{"method": "POST", "path": "/v1/x", "operation": "CreateServer", "place": "form:UserData"}],
+                   "fields": [{"method": "POST", "path": "/v1/x", "operation": "ListServers", "others": "deny"}]}),
+        ),
         grant(json!({"slots": [{"method": "POST", "path": "/v1/*/servers", "place": "json:/server/user_data"},
                            {"method": "POST", "path": "/v1/keys", "place": "body", "takes": ["agent", "a.key", "token"]}]})),
         grant(json!({"captures": [{"method": "POST", "path": "/v1/login", "place": "cookie:session", "as": "token"}]})),
@@ -58,6 +91,14 @@ pub(super) fn complete_files() -> Vec<Value> {
                  "expires": {"in_seconds": "json:/expires_in"}, "addresses": ["10.0.0.0/8"], "tls": {"ca": "ca.pem"}})),
         login(json!({"token": "header:X-Subject-Token", "show": {"all": "body", "token": "json:/token"}})),
         login(json!({"alternatives": "use the preset other.json"})),
+        signed(keys(json!({"session_token": "${token}"})), json!({"region": "${region}"})),
+        signed(keys(json!({})), json!({"service": "${service}", "region": "${a.region}"})),
+        signed(json!({"metadata": {"ipv6": true}}), json!({})),
+        role(
+            json!({"role": "${role}", "roles": ["arn:cloud-x:iam::123456789012:role/a/b"], "session_name": "cpi@here",
+                    "to": "https://tokens.${region}.iaas.test", "region": "${region}",
+                    "addresses": ["10.0.0.0/8"], "tls": {"ca": "ca.pem"}}),
+        ),
     ]
 }
 
@@ -119,7 +160,7 @@ pub(super) fn mistakes() -> Vec<(Value, &'static str, &'static str)> {
         (
             json!({"version": 1, "https": []}),
             "https",
-            "known here: version, trust_undeclared, presets, expose, registry, logins, http",
+            "known here: version, trust_undeclared, presets, expose, registry, regions, credentials, logins, http",
         ),
         (json!({"version": 1, "http": {}}), "http", "write a list"),
         (json!({"version": 1, "http": ["x"]}), "http[0]", "write an object"),
@@ -128,6 +169,8 @@ pub(super) fn mistakes() -> Vec<(Value, &'static str, &'static str)> {
         (json!({"version": 1, "expose": ["${region}"]}), "expose[0]", "`region`"),
         (json!({"version": 1, "registry": {"keys": ["a/b"]}}), "registry.keys[0]", "letters, digits"),
         (json!({"version": 1, "registry": {"read": ["a"]}}), "registry.read", "known here: keys"),
+        (json!({"version": 1, "regions": ["EU"]}), "regions[0]", "lower-case letters"),
+        (json!({"version": 1, "regions": ["eu", "eu"]}), "regions[1]", "remove it"),
         (grant(json!({"id": "REMOVED"})), "http[0].id", "\"id\": \"compute\""),
         (grant(json!({"id": "a b"})), "http[0].id", "letters, digits"),
         (grant(json!({"guest_auth": true})), "http[0].guest_auth", "remove it"),
@@ -158,11 +201,29 @@ pub(super) fn mistakes() -> Vec<(Value, &'static str, &'static str)> {
         (grant(json!({"operations": {"in": "form:Action", "allow": []}})), "http[0].operations.allow", "at least one"),
         (grant(json!({"operations": {"in": "nowhere", "allow": ["A"]}})), "http[0].operations.in", "`form:F`"),
         (grant(json!({"operations": {"allow": ["A"]}})), "http[0].operations.in", "add it"),
-        (grant(json!({"auth": {}})), "http[0].auth", "one of basic, bearer, header, login"),
+        (grant(json!({"operations": {"in": "json", "allow": ["A*"]}})), "http[0].operations.allow[0]", "without `*`"),
+        (
+            grant(json!({"operations": {"in": "json", "allow": ["A"], "read_only": ["*"]}})),
+            "http[0].operations.read_only[0]",
+            "`Describe*`",
+        ),
+        (
+            grant(json!({"operations": {"in": "json", "allow": ["A"], "read_only": ["B*"]}})),
+            "http[0].operations.read_only[0]",
+            "to `allow`",
+        ),
+        (
+            grant(json!({"operations": {"in": "form:A", "allow": ["A"]}, "query": ["name"]})),
+            "http[0].query",
+            "remove it",
+        ),
+        (slot(json!({"operation": "Run"})), "http[0].slots[0].operation", "`operations.allow`"),
+        (slot(json!({"operation": "Run*"})), "http[0].slots[0].operation", "without `*`"),
+        (grant(json!({"auth": {}})), "http[0].auth", "one of basic, bearer, header, login, sigv4"),
         (
             grant(json!({"auth": {"bearer": "${a}", "header": {"name": "X", "value": "${b}"}}})),
             "http[0].auth",
-            "one of basic, bearer, header, login",
+            "one of basic, bearer, header, login, sigv4",
         ),
         (grant(json!({"auth": {"digest": {}}})), "http[0].auth.digest", "known here"),
         (grant(json!({"auth": {"bearer": "abc"}})), "http[0].auth.bearer", "properties"),
@@ -247,6 +308,58 @@ pub(super) fn mistakes() -> Vec<(Value, &'static str, &'static str)> {
         (login(json!({"token": "header:set-cookie", "show": {"x": "cookie:s"}})), "logins.main.show.x", "without it"),
         (login(json!({"show": {"x": 1}})), "logins.main.show.x", "json:/catalog"),
         (login(json!({"insecure": true})), "logins.main.insecure", "known here"),
+        (signed(keys(json!({})), json!({"service": "REMOVED"})), "http[0].auth.sigv4.service", "add it"),
+        (signed(keys(json!({})), json!({"service": "Compute"})), "http[0].auth.sigv4.service", "lower case"),
+        (signed(keys(json!({})), json!({"service": "a${b}"})), "http[0].auth.sigv4.service", "alone"),
+        (signed(keys(json!({})), json!({"service": "${b"})), "http[0].auth.sigv4.service", "alone"),
+        (signed(keys(json!({})), json!({"services": ["a"]})), "http[0].auth.sigv4.services", "known here"),
+        (signed(keys(json!({})), json!({"region": "s3"})), "http[0].auth.sigv4.region", "`eu-central-1`"),
+        (signed(keys(json!({})), json!({"region": "REMOVED"})), "http[0].auth.sigv4.region", "add it"),
+        (signed(keys(json!({})), json!({"region": "${a|b}"})), "http[0].auth.sigv4.region", "alone"),
+        (signed(keys(json!({})), json!({"regions": ["us-east-1"]})), "http[0].auth.sigv4.regions", "known here"),
+        (
+            signed(keys(json!({"secret_access_key": "literal"})), json!({})),
+            "credentials.main.static.secret_access_key",
+            "properties",
+        ),
+        (
+            signed(keys(json!({"access_key_id": "literal"})), json!({})),
+            "credentials.main.static.access_key_id",
+            "properties",
+        ),
+        (
+            signed(keys(json!({"session_token": "literal"})), json!({})),
+            "credentials.main.static.session_token",
+            "properties",
+        ),
+        (
+            signed(keys(json!({"access_key_id": "REMOVED"})), json!({})),
+            "credentials.main.static.access_key_id",
+            "add it",
+        ),
+        (signed(json!({}), json!({})), "credentials.main", "one of static, metadata, assume_role"),
+        (signed(json!({"file": {}}), json!({})), "credentials.main.file", "known here: static, metadata, assume_role"),
+        (signed(json!({"metadata": {"ipv6": "yes"}}), json!({})), "credentials.main.metadata.ipv6", "true or false"),
+        (
+            signed(json!({"metadata": {"address": "10.0.0.1"}}), json!({})),
+            "credentials.main.metadata.address",
+            "known here: ipv6",
+        ),
+        (role(json!({"role": "cpi"})), "credentials.main.assume_role.role", "the full name (ARN) of a role"),
+        (
+            role(json!({"role": "arn:cloud:iam::1:role/x"})),
+            "credentials.main.assume_role.role",
+            "the full name (ARN) of a role",
+        ),
+        (role(json!({"roles": ["cpi"]})), "credentials.main.assume_role.roles[0]", "write the values out"),
+        (role(json!({"roles": ["${role}"]})), "credentials.main.assume_role.roles[0]", "write the values out"),
+        (role(json!({"roles": "cpi"})), "credentials.main.assume_role.roles", "`${property}` alone"),
+        (role(json!({"roles": 7})), "credentials.main.assume_role.roles", "write a list"),
+        (role(json!({"regions": ["us-east-1"]})), "credentials.main.assume_role.regions", "known here"),
+        (role(json!({"to": "http://tokens.iaas.test"})), "credentials.main.assume_role.to", "\"plain_http\": true"),
+        (role(json!({"to": "https://*.iaas.test"})), "credentials.main.assume_role.to", "name the host"),
+        (role(json!({"session_name": "a b"})), "credentials.main.assume_role.session_name", "letters, digits"),
+        (role(json!({"duration": 900})), "credentials.main.assume_role.duration", "known here"),
     ]
 }
 

@@ -9,7 +9,8 @@ use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
 /// What `${…}` stands for; `${unset}` stands for nothing.
-pub(super) const PROPERTIES: [(&str, &str); 2] = [("url", "https://b.a.test:8443/b"), ("zone", "c")];
+pub(super) const PROPERTIES: [(&str, &str); 3] =
+    [("url", "https://b.a.test:8443/b"), ("zone", "c"), ("host", "b.a.test:8443")];
 
 pub(super) fn properties() -> Value {
     PROPERTIES
@@ -25,7 +26,7 @@ pub(super) const HOSTS: [&str; 5] = ["a.test", "b.a.test", "c.a.test", "d.c.a.te
 pub(super) const PORTS: [u16; 3] = [443, 8443, 80];
 
 /// Origins that grants and needs name, common ones first.
-pub(super) const ORIGINS: [&str; 11] = [
+pub(super) const ORIGINS: [&str; 12] = [
     "https://a.test",
     "https://b.a.test",
     "https://*.a.test",
@@ -37,6 +38,7 @@ pub(super) const ORIGINS: [&str; 11] = [
     "https://${zone}.a.test",
     "https://d.${zone}.a.test",
     "https://10.0.0.5",
+    "https://${host}",
 ];
 
 /// Origins that only needs name.

@@ -161,7 +161,8 @@ fn operations_are_read_from_their_place() {
     let headers = [("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned())];
     for (query, body, expected) in [
         ("", "Action=Run&x=1", "allowed by api"),
-        ("?x=1", "Action=Stop", "allowed by api"),
+        ("?", "Action=Stop", "allowed by api"),
+        ("?x=1", "Action=Stop", "operation"),
         ("", "Action=Delete", "operation"),
         ("", "action=Run", "operation"),
         ("", "x=1", "operation"),

@@ -32,6 +32,11 @@ pub(super) fn wrong_values() -> Vec<(Value, &'static str)> {
             (grant(json!({"addresses": [value]})), "http[0].addresses[0]"),
             (grant(json!({"operations": {"in": value, "allow": ["A"]}})), "http[0].operations.in"),
             (grant(json!({"operations": {"in": "body", "allow": [value]}})), "http[0].operations.allow[0]"),
+            (
+                grant(json!({"operations": {"in": "body", "allow": ["A"], "read_only": [value]}})),
+                "http[0].operations.read_only[0]",
+            ),
+            (grant(json!({"slots": [with(slot.clone(), "operation", &value)]})), "http[0].slots[0].operation"),
             (grant(json!({"auth": {"bearer": value}})), "http[0].auth.bearer"),
             (grant(json!({"auth": {"basic": {"user": value, "password": "${p}"}}})), "http[0].auth.basic.user"),
             (grant(json!({"auth": {"basic": {"user": "u", "password": value}}})), "http[0].auth.basic.password"),
@@ -62,6 +67,7 @@ pub(super) fn wrong_values() -> Vec<(Value, &'static str)> {
             (login(json!({"send": {"header": "X", "prefix": value}})), "logins.main.send.prefix"),
             (login(json!({"show": {"x": value}})), "logins.main.show.x"),
             (json!({"version": 1, "expose": [value]}), "expose[0]"),
+            (json!({"version": 1, "regions": [value]}), "regions[0]"),
             (json!({"version": 1, "registry": {"keys": [value]}}), "registry.keys[0]"),
         ]
     };
@@ -76,6 +82,7 @@ pub(super) fn wrong_containers() -> Vec<(Value, &'static str)> {
             (json!({"version": 1, "http": [value]}), "http[0]"),
             (json!({"version": 1, "logins": value}), "logins"),
             (json!({"version": 1, "registry": value}), "registry"),
+            (json!({"version": 1, "regions": value}), "regions"),
             (json!({"version": 1, "registry": {"keys": value}}), "registry.keys"),
             (json!({"version": 1, "expose": value}), "expose"),
             (grant(json!({"methods": value})), "http[0].methods"),
@@ -85,6 +92,10 @@ pub(super) fn wrong_containers() -> Vec<(Value, &'static str)> {
             (grant(json!({"addresses": value})), "http[0].addresses"),
             (grant(json!({"operations": value})), "http[0].operations"),
             (grant(json!({"operations": {"in": "body", "allow": value}})), "http[0].operations.allow"),
+            (
+                grant(json!({"operations": {"in": "body", "allow": ["A"], "read_only": value}})),
+                "http[0].operations.read_only",
+            ),
             (grant(json!({"auth": value})), "http[0].auth"),
             (grant(json!({"auth": {"basic": value}})), "http[0].auth.basic"),
             (grant(json!({"auth": {"header": value}})), "http[0].auth.header"),

@@ -10,17 +10,25 @@ use super::*;
 pub(super) fn complete() -> Value {
     json!({
         "version": 1, "trust_undeclared": false, "expose": ["zone", "net.zone"], "registry": {"keys": ["vm-*"]},
+        "regions": ["eu-west-1"],
         "logins": {"main": {
             "to": "https://id.a.test", "addresses": ["10.0.0.0/8"], "plain_http": false, "tls": {"pin_sha256": ["0f".repeat(32)]},
             "method": "PUT", "path": "/tokens", "headers": {"X-Project": "p-${zone}"},
             "body": {"user": "${zone}", "more": [1, null, {"deep": true}]},
             "token": "json:/token", "expires": {"at": "json:/expires"},
             "send": {"header": "Authorization", "prefix": "Bearer "}, "show": {"catalog": "json:/catalog"}}},
+        "credentials": {
+            "keys": {"static": {"access_key_id": "${zone}", "secret_access_key": "${zone}", "session_token": "${unset}"}},
+            "machine": {"metadata": {"ipv6": true}},
+            "role": {"assume_role": {
+                "role": "arn:cloud:iam::123456789012:role/cpi", "roles": ["arn:cloud:iam::123456789012:role/x/y"], "with": "machine",
+                "to": "https://tokens.a.test", "addresses": ["10.0.0.0/8"], "tls": {"ca": "ca.pem"}, "plain_http": false,
+                "region": "us-east-1", "session_name": "me@here"}}},
         "http": [
             {"id": "a", "to": "https://a.test", "methods": ["GET", "POST"], "paths": ["/a/**", "/b/*"], "addresses": "public",
-             "operations": {"in": "header:X-Op", "allow": ["Run"]}, "auth": {"login": "main"},
+             "operations": {"in": "header:X-Op", "allow": ["Run"], "read_only": ["R*"]}, "auth": {"login": "main"},
              "tls": {"ca": "ca.pem", "client": {"cert": "c.pem", "key": "k.pem"}},
-             "slots": [{"method": "POST", "path": "/a/b", "place": "json:/data", "takes": ["agent", "zone", "token"],
+             "slots": [{"method": "POST", "path": "/a/b", "operation": "Run", "place": "json:/data", "takes": ["agent", "zone", "token"],
                         "show": ["json:/id", "json:/list/*/id", "header:Retry-After"], "max_bytes": 65535}],
              "fields": [{"method": "POST", "path": "/a/b", "operation": "Run", "others": "deny", "places": {
                  "json:/a/*/b": "absent", "json:/c": "any", "json:/d": {"is": 1},
@@ -31,7 +39,12 @@ pub(super) fn complete() -> Value {
             {"id": "b", "to": "${url}", "methods": ["GET"], "paths": ["/**"], "auth": {"basic": {"user": "u", "password": "${zone}"}}},
             {"id": "c", "to": "https://${zone}.a.test", "methods": ["GET"], "paths": ["/**"], "auth": {"header": {"name": "X-K", "value": "${zone}"}}},
             {"id": "d", "to": "http://a.test", "plain_http": true, "methods": ["GET"], "paths": ["/**"], "auth": {"bearer": "${zone}"}},
-            {"id": "e", "to": "https://*.a.test", "methods": ["GET"], "paths": ["/a"]}]
+            {"id": "e", "to": "https://*.a.test", "methods": ["GET"], "paths": ["/a"]},
+            {"id": "f", "to": "https://${host}", "methods": ["GET"], "paths": ["/a"]},
+            {"id": "g", "to": "https://g.a.test", "methods": ["POST"], "paths": ["/"], "auth": {"sigv4": {
+                "service": "compute", "region": "us-east-1", "credentials": "keys"}}},
+            {"id": "h", "to": "https://h.a.test", "methods": ["POST"], "paths": ["/"], "auth": {"sigv4": {
+                "service": "compute", "region": "us-east-1", "credentials": "role"}}}]
     })
 }
 
@@ -42,7 +55,7 @@ pub(super) fn complete_needs() -> Value {
         "http": [
             {"id": "a", "to": "https://a.test", "methods": ["GET", "POST"], "paths": ["/a/**"], "why": "\u{202e}why",
              "operations": {"in": "form:Action", "allow": ["Run"]}, "optional": true,
-             "slots": [{"method": "POST", "path": "/a/b", "place": "json:/data", "takes": ["agent", "zone"]}]},
+             "slots": [{"method": "POST", "path": "/a/b", "operation": "Run", "place": "json:/data", "takes": ["agent", "zone"]}]},
             {"id": "b", "to": "*", "methods": "*", "paths": "*", "slots": "*"},
             {"id": "c", "to": "${url}", "methods": ["*"], "paths": ["/x"]}]
     })

@@ -13,6 +13,7 @@ fn read(_: Option<&str>, name: &str) -> Result<String, String> {
     match name {
         "cloud.json" => Ok(PRESET.to_owned()),
         "nested.json" => Ok(r#"{"version": 1, "presets": [{"file": "cloud.json"}]}"#.to_owned()),
+        "abroad.json" => Ok(r#"{"version": 1, "regions": ["eu-west-1"]}"#.to_owned()),
         "trusting.json" => Ok(r#"{"version": 1, "trust_undeclared": true}"#.to_owned()),
         "newer.json" => Ok(r#"{"version": 2}"#.to_owned()),
         "list.json" => Ok("[]".to_owned()),
@@ -95,6 +96,7 @@ fn a_wrong_preset_is_refused_with_the_reason() {
         (own(json!({"file": "gone.json"})), "presets[0].file", "gone.json: cannot be read"),
         (own(json!({"file": "nested.json"})), "presets[0].file", "`presets`, which is for the operator's own policy"),
         (own(json!({"file": "trusting.json"})), "presets[0].file", "`trust_undeclared`, which is for"),
+        (own(json!({"file": "abroad.json"})), "presets[0].file", "`regions`, which is for"),
         (own(json!({"file": "newer.json"})), "presets[0].version", "unknown to this runtime"),
         (own(json!({"file": "list.json"})), "presets[0].file", "is not a JSON object"),
         (own(json!({"file": "broken.json"})), "presets[0].file", "is not valid JSON"),

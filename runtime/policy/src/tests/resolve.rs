@@ -1,5 +1,6 @@
 use super::*;
 use crate::secret::Layer;
+use wasm_cpi_checks::Check;
 
 fn with_auth(to: &str, auth: Value) -> Value {
     json!({"version": 1, "http": [{"id": "api", "to": to, "methods": ["POST"], "paths": ["/**"], "auth": auth}]})
@@ -53,8 +54,69 @@ fn a_secret_goes_only_to_an_origin_of_its_own_layer() {
             assert!(problems.iter().all(|problem| !problem.to_string().contains("hunter2")));
         }
     }
-    let label = with_auth("https://${zone}.iaas.test", json!({"bearer": "${token}"}));
-    assert_eq!(keys(resolve(&label, &token, &json!({"zone": "z"}), None)), ["http[0].auth.bearer"]);
+}
+
+#[test]
+fn a_host_from_a_property_has_the_layer_of_the_property_and_the_scheme_of_the_policy() {
+    let policy = with_auth("https://${endpoint}", json!({"bearer": "${token}"}));
+    let (endpoint, token) = (json!({"endpoint": "api.iaas.test:8443"}), json!({"token": "hunter2"}));
+    let both = json!({"endpoint": "api.iaas.test:8443", "token": "hunter2"});
+    let resolved = resolve(&policy, &both, &json!({}), None).unwrap();
+    assert_eq!(
+        (resolved.http[0].origin.to_string().as_str(), resolved.http[0].layer),
+        ("https://api.iaas.test:8443", Layer::Job)
+    );
+    let resolved = resolve(&policy, &json!({}), &both, None).unwrap();
+    assert_eq!(resolved.http[0].layer, Layer::Context);
+    assert!(resolve(&policy, &endpoint, &token, None).is_ok());
+    assert_eq!(keys(resolve(&policy, &token, &endpoint, None)), ["http[0].auth.bearer"]);
+    // A list of regions is for single labels, not for whole hosts.
+    let mut listed = policy.clone();
+    listed["regions"] = json!(["api"]);
+    assert_eq!(keys(resolve(&listed, &token, &json!({"endpoint": "api"}), None)), ["http[0].auth.bearer"]);
+    // The policy says https, with or without secrets.
+    let plain = json!({"endpoint": "http://api.iaas.test", "token": "hunter2"});
+    let open = json!({"version": 1, "http": [{"id": "api", "to": "https://${endpoint}", "methods": ["GET"], "paths": ["/**"]}]});
+    for policy in [&policy, &open] {
+        let problems = resolve(policy, &plain, &json!({}), None).unwrap_err();
+        assert!(problems.iter().all(|problem| problem.check == Some(Check::PlainHttp)), "{problems:?}");
+        let mut accepted = policy.clone();
+        accepted["http"][0]["plain_http"] = json!(true);
+        let resolved = resolve(&accepted, &plain, &json!({}), None).unwrap();
+        assert_eq!(resolved.http[0].origin.to_string(), "http://api.iaas.test");
+    }
+}
+
+#[test]
+fn a_label_of_the_context_is_a_listed_region_and_then_the_jobs_own() {
+    let policy = |regions: Value| {
+        let mut policy = with_auth("https://api.${region}.iaas.test", json!({"bearer": "${token}"}));
+        policy["regions"] = regions;
+        policy
+    };
+    let (token, eu) = (json!({"token": "hunter2"}), json!({"region": "eu-1"}));
+    let both = json!({"token": "hunter2", "region": "eu-1"});
+    let resolved = resolve(&policy(json!(["eu-1"])), &token, &eu, None).unwrap();
+    assert_eq!(
+        (resolved.http[0].origin.to_string().as_str(), resolved.http[0].layer),
+        ("https://api.eu-1.iaas.test", Layer::Job)
+    );
+    // The operator's own region needs no list.
+    assert!(resolve(&policy(json!([])), &both, &json!({}), None).is_ok());
+    for (regions, job, context) in [
+        (json!([]), &token, &eu),
+        (json!(["eu-2"]), &token, &eu),
+        (json!(["eu-1"]), &token, &json!({"region": "s3"})),
+        (json!(["eu-1"]), &token, &json!({"region": "EU-1"})),
+        (json!(["eu-1"]), &both, &json!({"region": "s3"})),
+        // Not even with the credentials of the cpi-config: whoever has that name would get them.
+        (json!(["eu-1"]), &json!({}), &json!({"region": "s3", "token": "hunter2"})),
+    ] {
+        let problems = resolve(&policy(regions.clone()), job, context, None).unwrap_err();
+        let found: Vec<_> = problems.iter().map(|problem| (problem.key.as_str(), problem.check)).collect();
+        assert_eq!(found, [("http[0].to", Some(Check::RegionListed))], "{regions} {context}: {problems:?}");
+        assert!(!problems[0].to_string().contains("s3"), "{}", problems[0]);
+    }
 }
 
 /// Sends a secret by every means, to every kind of origin, from either layer.
@@ -63,12 +125,12 @@ fn the_own_layer_rule_holds_for_every_means_and_origin() {
     let grant = |to: &str, more: Value| {
         let mut grant = object(&json!({"id": "api", "to": to, "methods": ["POST"], "paths": ["/**"]}));
         grant.extend(object(&more));
-        json!({"version": 1, "http": [grant]})
+        json!({"version": 1, "regions": ["api"], "http": [grant]})
     };
     let login = |to: &str, more: Value| {
         let mut login = object(&json!({"to": to, "path": "/t", "token": "json:/t", "send": {"header": "X"}}));
         login.extend(object(&more));
-        json!({"version": 1, "logins": {"l": login}, "http": [
+        json!({"version": 1, "regions": ["api"], "logins": {"l": login}, "http": [
             {"id": "api", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/**"], "auth": {"login": "l"}}]})
     };
     type Means<'a> = (&'a str, &'a dyn Fn(&str) -> Value);
@@ -104,7 +166,8 @@ fn the_own_layer_rule_holds_for_every_means_and_origin() {
                     json!(all)
                 };
                 let resolved = resolve(&policy(to), &layer("job"), &layer("context"), None);
-                let refused = to.contains('$') && of_origin == "context" && of_secret == "job";
+                // A listed region is one that the job chose.
+                let refused = to == "${url}" && of_origin == "context" && of_secret == "job";
                 let problems = resolved.err().unwrap_or_default();
                 let said = "the job's property `secret`";
                 let named = problems.iter().any(|problem| problem.key == key && problem.what.contains(said));

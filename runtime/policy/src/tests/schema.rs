@@ -73,7 +73,7 @@ fn a_preset_has_the_keys_of_a_policy_except_those_of_the_operator() {
     let policy = json!({"version": 1, "presets": [{"file": "preset.json"}]}).to_string();
     let read = |preset: &Value| PolicyFile::parse_with(&policy, &|_, _| Ok(preset.to_string()));
     let mut known = known_keys(read(&json!({"version": 1, UNKNOWN: 1}))).unwrap();
-    for key in ["presets", "trust_undeclared"] {
+    for key in ["presets", "regions", "trust_undeclared"] {
         let problems = read(&json!({"version": 1, key: []})).unwrap_err();
         assert!(problems[0].what.contains("is for the operator's own policy"), "{problems:?}");
         assert!(known.insert(key.to_owned()));

@@ -1,30 +1,43 @@
-//! The credential of a grant. It is added last, after all checks, and is sent to the
+//! The credential of a grant, or the signature of its requests. It is added last, after all checks, and is sent to the
 //! grant's origin only.
 
+use super::sending::CheckedRequest;
 use super::{Gate, GrantedRequest, HttpEvent};
 use crate::failure::Who;
 use crate::net::client::basic_auth;
+use crate::net::credentials::{KeyRing, Obtained};
 use crate::net::error::{HttpError, HttpErrorKind, quoted};
 use crate::net::exposure::Exposure;
 use crate::net::headers::{HeaderRules, secret_value};
-use crate::net::login::{LoginContext, LoginSession};
+use crate::net::http_event::ReportEvent;
+use crate::net::login::{LoginContext, LoginSource, TokenSession};
 use crate::net::response::agent_settings::clean_json;
+use crate::net::signing::guest_request::SignedHeaders;
+use crate::net::signing::{ClockOffset, SignWith, ToSign, sign};
 use crate::net::slots::FilledSecrets;
-use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use std::time::Instant;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::Place;
 use wasm_cpi_policy::secret::{Layer, Secret};
-use wasm_cpi_policy::{Auth, DenialReason, Grant, Login, ResolvedText};
+use wasm_cpi_policy::{Auth, DenialReason, Grant, Login, ResolvedText, SigV4};
 use zeroize::Zeroizing;
 
-/// The header that carries the grant's credential in one request.
+/// The headers that authenticate one request.
 #[derive(Default)]
-pub(super) struct AuthHeader {
-    /// Name and value; `None` if the grant sends no credential.
-    pub header: Option<(HeaderName, HeaderValue)>,
-    /// The token in the header, if it comes from a login.
+pub(super) struct AuthHeaders {
+    /// Names and values; empty if the grant sends no credential.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The token of a login that is in them, or the temporary keys that signed the request.
     pub token: Option<Secret>,
+    /// The clock that the request was signed by; `None` if it is not signed.
+    pub clock: Option<ClockOffset>,
+}
+
+impl AuthHeaders {
+    fn one(name: HeaderName, value: HeaderValue, token: Option<Secret>) -> AuthHeaders {
+        AuthHeaders { headers: vec![(name, value)], token, clock: None }
+    }
 }
 
 /// Returns whose credentials a request carries: those of its grant, by names of the policy, and those that
@@ -43,6 +56,7 @@ pub(super) fn credential_owner(grant: &Grant, secrets: &FilledSecrets) -> String
         // The header is another one in other grants.
         Some(Auth::Header { .. }) => format!("grant {}", grant.id),
         Some(Auth::Login(name)) => format!("login {name}"),
+        Some(Auth::SigV4(sigv4)) => format!("credentials {}", sigv4.credentials),
     };
     match secrets.in_headers.as_slice() {
         [] => of_grant,
@@ -56,12 +70,17 @@ pub(in crate::net) fn credential_owner_of_login(name: &str) -> String {
     format!("requests of login {name}")
 }
 
+/// Returns whose credentials the requests for keys carry. They share no connection with requests of a guest, either.
+pub(in crate::net) fn credential_owner_of_keys(name: &str) -> String {
+    format!("requests of credentials {name}")
+}
+
 impl Gate {
     pub(super) fn header_rules<'a>(&'a self, request: GrantedRequest<'a>, exposure: Exposure) -> HeaderRules<'a> {
         let grant = request.grant;
         let auth = match &grant.auth {
             None => None,
-            Some(Auth::Basic { .. } | Auth::Bearer(_)) => Some("authorization"),
+            Some(Auth::Basic { .. } | Auth::Bearer(_) | Auth::SigV4(_)) => Some("authorization"),
             Some(Auth::Header { name, .. }) => Some(name.as_str()),
             Some(Auth::Login(name)) => self.policy.logins.get(name).map(|login| login.send.header.as_str()),
         };
@@ -69,7 +88,7 @@ impl Gate {
             Place::Header(name) => Some(name.as_str()),
             _ => None,
         });
-        HeaderRules { grant: &grant.id, exposure, auth, slots: slots.collect() }
+        HeaderRules { grant: &grant.id, exposure, auth, slots: slots.collect(), signed: SignedHeaders::of(grant) }
     }
 
     /// Returns the layer of the values that the response holds: the job's, if any credential of
@@ -86,6 +105,9 @@ impl Gate {
         let named = |value: &ResolvedText| (!value.name.is_empty()).then_some(value.layer);
         match &grant.auth {
             None => {}
+            Some(Auth::SigV4(sigv4)) => {
+                layers.extend(self.policy.credentials.get(&sigv4.credentials).map(|credentials| credentials.layer));
+            }
             Some(Auth::Basic { user, password }) => layers.extend([user, password].into_iter().filter_map(named)),
             Some(Auth::Bearer(value) | Auth::Header { value, .. }) => layers.extend(named(value)),
             Some(Auth::Login(name)) => layers.extend(self.policy.logins.get(name).map(|login| login.token_layer)),
@@ -95,29 +117,75 @@ impl Gate {
         if only_context { Layer::Context } else { Layer::Job }
     }
 
-    /// Returns the header with the credential for a request, and logs in if that is needed. `rejected_token` is
-    /// a token that the server rejected.
-    pub(super) async fn auth_header(
+    /// Returns the headers that authenticate a request, and obtains a token or keys if that is needed. `headers` are
+    /// all others, and `rejected_token` is a token that the server rejected.
+    pub(super) async fn auth_headers(
         &self,
-        grant: &Grant,
+        checked: &CheckedRequest,
+        headers: &HeaderMap,
         rejected_token: Option<&Secret>,
-        deadline: Instant,
-    ) -> Result<AuthHeader, HttpError> {
-        let (name, value, token) = match &grant.auth {
-            None => return Ok(AuthHeader::default()),
+    ) -> Result<AuthHeaders, HttpError> {
+        Ok(match &checked.grant.auth {
+            None => AuthHeaders::default(),
             Some(Auth::Basic { user, password }) => {
-                (AUTHORIZATION, basic_auth(user.secret.reveal(), &password.secret)?, None)
+                AuthHeaders::one(AUTHORIZATION, basic_auth(user.secret.reveal(), &password.secret)?, None)
             }
-            Some(Auth::Bearer(token)) => (AUTHORIZATION, prefixed("Bearer ", &token.secret, "authorization")?, None),
-            Some(Auth::Header { name, value }) => (header(name)?, secret_value(value.secret.reveal(), name)?, None),
+            Some(Auth::Bearer(token)) => {
+                AuthHeaders::one(AUTHORIZATION, prefixed("Bearer ", &token.secret, "authorization")?, None)
+            }
+            Some(Auth::Header { name, value }) => {
+                AuthHeaders::one(header(name)?, secret_value(value.secret.reveal(), name)?, None)
+            }
             Some(Auth::Login(name)) => {
                 let login = self.find_login(name)?;
-                let session = self.log_in(login, rejected_token, deadline).await?;
+                let session = self.log_in(login, rejected_token, checked.deadline).await?;
                 let value = prefixed(&login.send.prefix, &session.token, &login.send.header)?;
-                (header(&login.send.header)?, value, Some(session.token))
+                AuthHeaders::one(header(&login.send.header)?, value, Some(session.token))
             }
-        };
-        Ok(AuthHeader { header: Some((name, value)), token })
+            Some(Auth::SigV4(sigv4)) => self.signature(sigv4, checked, headers, rejected_token).await?,
+        })
+    }
+
+    async fn signature(
+        &self,
+        sigv4: &SigV4,
+        checked: &CheckedRequest,
+        headers: &HeaderMap,
+        rejected_keys: Option<&Secret>,
+    ) -> Result<AuthHeaders, HttpError> {
+        let report = |event: &HttpEvent| self.report_event(event);
+        let ring = self.key_ring(&report, checked.deadline);
+        let Obtained { keys, token } = ring.keys(&sigv4.credentials, rejected_keys).await?;
+        let payload_sha256 = self.payload_sha256(checked).await?;
+        let (method, destination) = (&checked.method, &checked.destination);
+        let to_sign = ToSign { method, destination, headers, payload_sha256: &payload_sha256 };
+        let SigV4 { service, region, credentials } = sigv4;
+        // The time is taken last: reading an image may take minutes.
+        let offset = self.clock.offset();
+        let with = SignWith { keys: &keys, credentials, service, region, offset };
+        Ok(AuthHeaders { headers: sign(&to_sign, &with, &self.vault)?, token, clock: Some(offset) })
+    }
+
+    /// Returns true if there are other temporary keys now than those that a server rejected.
+    pub(super) async fn has_other_keys(&self, sigv4: &SigV4, rejected: &Secret, deadline: Instant) -> bool {
+        let report = |event: &HttpEvent| self.report_event(event);
+        let obtained = self.key_ring(&report, deadline).keys(&sigv4.credentials, Some(rejected)).await;
+        // If there are none, the guest gets the server's answer, which says more than the reason.
+        obtained.is_ok_and(|obtained| obtained.token.as_ref() != Some(rejected))
+    }
+
+    fn key_ring<'a>(&'a self, report: ReportEvent<'a>, deadline: Instant) -> KeyRing<'a> {
+        KeyRing {
+            credentials: &self.policy.credentials,
+            sessions: &self.key_sessions,
+            clock: &self.clock,
+            metadata: &self.metadata,
+            transport: &self.transport,
+            vault: &self.vault,
+            trace: self.trace.as_ref(),
+            report,
+            deadline,
+        }
     }
 
     async fn log_in(
@@ -125,11 +193,11 @@ impl Gate {
         login: &Login,
         rejected_token: Option<&Secret>,
         deadline: Instant,
-    ) -> Result<LoginSession, HttpError> {
+    ) -> Result<TokenSession, HttpError> {
         let report = |event: &HttpEvent| self.report_event(event);
         let (transport, vault, trace) = (&self.transport, &*self.vault, self.trace.as_ref());
         let context = LoginContext { transport, vault, trace, report: &report };
-        self.sessions.get(login, rejected_token, &context, deadline).await
+        self.sessions.get(&LoginSource { login, context }, rejected_token, deadline).await
     }
 
     /// Drops a token that a server rejected, so that the next request gets a new one.

@@ -8,7 +8,7 @@ mod block_request;
 mod summary;
 
 use super::bodies::NO_IMAGE;
-use super::sending::invalid_image;
+use super::outgoing_body::invalid_image;
 use super::{Gate, GuestResponse, HttpEvent, HttpOutcome};
 use crate::image::{BlockContent, BlockCut, ImageBlock, ImageBlocks, ImageError, ImagePart};
 use crate::net::error::HttpError;
@@ -138,7 +138,7 @@ impl<'a> Upload<'a> {
             return Err(HttpError::invalid(format_args!("{what}; use larger blocks")).into());
         }
         gate.record.expect_room_for_blocks(count, &gate.limits)?;
-        let what = format!("PUT {} in {count} blocks", self.pending().event.target);
+        let what = format!("{} in {count} blocks", self.pending().event.request());
         let change = gate.record.record_change(what);
         let result = self.send_each(blocks, count, at_once).await;
         let sent = self.sent.load(Ordering::Relaxed);
@@ -184,6 +184,7 @@ impl<'a> Upload<'a> {
         let pending = &mut self.pending().event;
         pending.method = event.method;
         pending.target = block_request::target(&self.wanted.url, self.gate.limits.url_bytes);
+        pending.operation = event.operation;
         pending.grant = event.grant;
         pending.blocks = Some(BlockCounts::default());
         checked.map(drop)

@@ -17,12 +17,13 @@ use std::time::{Duration, Instant};
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::destination::{Destination, InvalidUrl};
 use wasm_cpi_policy::place::{Message, is_read_as_form, set_missing_type};
-use wasm_cpi_policy::{Denial, DenialReason, Grant, JudgedRequest, Verdict, normalize_header_name};
+use wasm_cpi_policy::{Denial, DenialReason, Grant, JudgedRequest, Operation, Verdict, normalize_header_name};
 
-/// The grant that allows a request, and what its `fields` judged of the request.
+/// The grant that allows a request, what `fields` judged of the request, and its operation.
 struct Permission {
     grant: Arc<Grant>,
     rewritten: Option<JudgedRequest>,
+    operation: Option<Operation>,
 }
 
 impl Gate {
@@ -52,8 +53,13 @@ impl Gate {
             destination(&request.url, &self.limits).map_err(|error| self.sealed_url(error, &request.url))?;
         event.target = destination.to_string();
         let mut parsed = self.parse(request, method, destination, deadline)?;
-        let Permission { grant, rewritten } = self.judge(&parsed)?;
+        let Permission { grant, rewritten, operation } = self.judge(&parsed).map_err(|denial| {
+            event.operation.clone_from(&denial.operation);
+            error_of_denial(denial)
+        })?;
         event.grant = Some(grant.id.clone());
+        event.operation = operation.as_ref().and_then(Operation::plain_name).map(str::to_owned);
+        parsed.operation = operation;
         if let Some(judged) = rewritten {
             judged_fields::rewrite(&mut parsed, judged, &grant)?;
         }
@@ -74,22 +80,20 @@ impl Gate {
         let deadline = request_deadline(request.timeout_ms, deadline)?;
         let BoundedBody { bytes: body, image, reserved } = self.reserve_body(request.body)?;
         let headers = request.headers;
-        Ok(ParsedRequest { method, destination, headers, body, image, reserved, body_is_judged: false, deadline })
+        let (body_is_judged, operation) = (false, None);
+        Ok(ParsedRequest { method, destination, headers, body, image, reserved, body_is_judged, operation, deadline })
     }
 
     /// Returns the grant that allows the request.
-    fn judge(&self, request: &ParsedRequest) -> Result<Permission, HttpError> {
+    fn judge(&self, request: &ParsedRequest) -> Result<Permission, Denial> {
         let ParsedRequest { destination, method, headers, body, image, .. } = request;
         let verdict = match image {
             None => self.policy.judge(destination, method.as_str(), &Message { headers, body }),
             Some(_) => self.policy.judge_image(destination, method.as_str(), headers),
         };
         match verdict {
-            Verdict::Allowed { grant, rewritten } => Ok(Permission { grant, rewritten }),
-            Verdict::Denied(Denial { reason, check, message, hint, detail }) => {
-                let error = HttpError::denied(reason, message).with_detail(detail);
-                Err(HttpError { hint, ..error.refused_by(check) })
-            }
+            Verdict::Allowed { grant, rewritten, operation } => Ok(Permission { grant, rewritten, operation }),
+            Verdict::Denied(denial) => Err(denial),
         }
     }
 
@@ -112,6 +116,8 @@ impl Gate {
     /// Replaces the seals of a request by secrets.
     fn fill_slots(&self, mut request: ParsedRequest, grant: Arc<Grant>) -> Result<CheckedRequest, HttpError> {
         let traced = self.request_to_trace(request.granted_by(&grant), &request.headers, &request.body);
+        // As the guest wrote them: what a call created must not depend on a secret.
+        let named = request.operation.as_ref().map(|_| self.creations.words_of_body(&request.body));
         let url = request.destination.to_url();
         if let Some(image) = &request.image {
             // No slot is for the bytes around an image, so a seal in them is refused.
@@ -122,6 +128,7 @@ impl Gate {
         let to_fill = RequestToFill {
             method: request.method.as_str(),
             path: request.destination.path(),
+            operation: request.operation.as_ref().map(|operation| operation.name.as_str()),
             url: url.as_str(),
             headers: &mut request.headers,
             body: &mut request.body,
@@ -132,17 +139,37 @@ impl Gate {
         if request.image.is_some() {
             Check::ImageType.perform(|| set_missing_type(&mut request.headers));
         }
-        let ParsedRequest { method, destination, headers, body, image, reserved, deadline, .. } = request;
-        let body = body.into();
-        Ok(CheckedRequest { grant, method, destination, headers, body, image, reserved, secrets, traced, deadline })
+        let ParsedRequest { method, destination, headers, body, image, reserved, operation, deadline, .. } = request;
+        let (body, named) = (body.into(), named.unwrap_or_default());
+        Ok(CheckedRequest {
+            grant,
+            method,
+            destination,
+            operation,
+            headers,
+            body,
+            named,
+            image,
+            reserved,
+            secrets,
+            traced,
+            deadline,
+        })
     }
 }
 
 impl ParsedRequest {
     /// Returns the request as the given grant allows it.
     fn granted_by<'a>(&'a self, grant: &'a Grant) -> GrantedRequest<'a> {
-        GrantedRequest { grant, method: &self.method, destination: &self.destination }
+        let operation = self.operation.as_ref();
+        GrantedRequest { grant, method: &self.method, destination: &self.destination, operation }
     }
+}
+
+fn error_of_denial(denial: Denial) -> HttpError {
+    let Denial { reason, check, message, hint, detail, .. } = denial;
+    let error = HttpError::denied(reason, message).with_detail(detail);
+    HttpError { hint, ..error.refused_by(check) }
 }
 
 /// Rejects an image where a server could read it as something else than a file: as parameters, or not at all.

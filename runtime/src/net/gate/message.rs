@@ -7,6 +7,7 @@ use reqwest::Method;
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Instant;
+use wasm_cpi_policy::Operation;
 use wasm_cpi_policy::destination::Destination;
 
 /// A request as the guest wrote it.
@@ -106,6 +107,8 @@ pub(super) struct ParsedRequest {
     pub(super) reserved: Reservation,
     /// True if `fields` of the policy judged the body.
     pub(super) body_is_judged: bool,
+    /// The operation of the request, once a grant allows it that lists operations.
+    pub(super) operation: Option<Operation>,
     /// The end of the request's time.
     pub(super) deadline: Instant,
 }

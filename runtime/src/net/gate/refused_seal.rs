@@ -11,7 +11,7 @@ impl Gate {
     /// Returns the error of a request with a seal that no slot takes. If the guest declares the
     /// slot, the policy is at fault and the hint is a line for it.
     pub(super) fn refused_seal(&self, error: SlotError, request: GrantedRequest<'_>) -> HttpError {
-        let GrantedRequest { grant, method, destination } = request;
+        let GrantedRequest { grant, method, destination, .. } = request;
         let SlotError { name, place, message, check } = error;
         let refused = |who, hint| HttpError {
             check,
@@ -24,7 +24,8 @@ impl Gate {
         let (Some(place), Some(Check::SealOutsideSlot | Check::SlotTakes)) = (place, check) else {
             return refused(Who::Guest, None);
         };
-        let missing = self.policy.missing_slot(grant, destination, method.as_str(), &place, &name);
+        let missing =
+            self.policy.missing_slot(grant, destination, method.as_str(), request.operation_name(), &place, &name);
         refused(if missing.declared { Who::Policy } else { Who::Guest }, missing.hint)
     }
 

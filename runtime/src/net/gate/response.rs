@@ -45,7 +45,7 @@ impl Gate {
             result.and_then(|response| self.count_response(response, received_bytes).map_err(HttpError::after_sending));
         self.trace_response(&checked.grant, &result);
         if let Ok(response) = &result {
-            self.creations.record(&checked.method, checked.destination.path(), response);
+            self.creations.record(&checked.evidence(), response);
         }
         result
     }
@@ -53,13 +53,14 @@ impl Gate {
     /// Returns the response as the guest may see it, or withholds it. Nothing of it is counted yet.
     pub(super) fn visible_response(&self, checked: &CheckedRequest, received: Received) -> VisibleResponse {
         let request = checked.granted();
-        let GrantedRequest { grant, method, destination } = request;
+        let GrantedRequest { grant, method, destination, .. } = request;
         if let Err(error) = self.end_after_leak_elsewhere() {
             return error.into();
         }
         let Received { status, mut headers, mut body, .. } = received;
         let rules = Rules {
             grant,
+            operation: request.operation_name(),
             hidden: &self.policy.hidden_places(destination),
             secret_names: &checked.secrets.names,
             layer: self.layer_of_response(grant, &checked.secrets.layers),
@@ -88,7 +89,7 @@ impl Gate {
         }
         let hidden = screened.hidden.map(|text| {
             let hidden = self.redact_hidden(&text);
-            self.record.record_hidden(format!("{method} {destination} answered {status}: {hidden}"));
+            self.record.record_hidden(format!("{} answered {status}: {hidden}", request.text()));
             hidden
         });
         let result = self.check_size(request, &headers, &body).map_err(HttpError::after_sending);
@@ -101,8 +102,7 @@ impl Gate {
         let WithheldResponse { kind, message, check } = withheld;
         let error = match kind {
             WithheldKind::Leak(name) => {
-                let GrantedRequest { method, destination, .. } = request;
-                self.leaked(&name, &format!("the response to {method} {destination}"), leak_message::REMEDY)
+                self.leaked(&name, &format!("the response to {}", request.text()), leak_message::REMEDY)
             }
             _ => HttpError::cloud(HttpErrorKind::Protocol, message),
         };

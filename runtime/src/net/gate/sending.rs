@@ -1,38 +1,41 @@
 //! Sends a request that passed the checks: finds the addresses, logs in, and tries again with a new token.
 
-use super::auth::{AuthHeader, credential_owner};
+use super::auth::{AuthHeaders, credential_owner};
 use super::blocks::MAX_AT_ONCE;
-use super::bodies::NO_IMAGE;
-use super::message::{GuestBodyPart, ImageContent};
+use super::checking::is_safe_method;
+use super::message::ImageContent;
 use super::trace::TracedRequest;
 use super::{Gate, GrantedRequest, HttpEvent};
-use crate::failure::Who;
-use crate::image::{ImageBody, ImageError, ImagePart};
-use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::exchange::{Received, SendBody, WireRequest};
+use crate::net::creations::{Evidence, Words};
+use crate::net::error::HttpError;
+use crate::net::exchange::{Received, WireRequest};
 use crate::net::headers;
 use crate::net::http_record::Reservation;
+use crate::net::signing::{ClockOffset, is_expired};
 use crate::net::slots::FilledSecrets;
 use crate::net::transport::Route;
 use bytes::Bytes;
-use futures_util::stream::{self, StreamExt};
 use reqwest::Method;
+use reqwest::header::HeaderName;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use wasm_cpi_checks::Check;
-use wasm_cpi_policy::Grant;
 use wasm_cpi_policy::destination::Destination;
 use wasm_cpi_policy::secret::Secret;
+use wasm_cpi_policy::{Auth, Grant, Operation, Operations};
 
 /// A request that passed every check except the one on addresses. Secrets fill its slots.
 pub(super) struct CheckedRequest {
     pub(super) grant: Arc<Grant>,
     pub(super) method: Method,
     pub(super) destination: Destination,
+    /// The operation of the request, if the grant lists operations.
+    pub(super) operation: Option<Operation>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
+    /// The words of the body as the guest wrote it, if the request has an operation.
+    pub(super) named: Words,
     /// What is sent of the image, in place of the body.
     pub(super) image: Option<ImageContent>,
     /// The bytes that count against `http_total_mib`, and that logs show: the body as the guest
@@ -48,7 +51,7 @@ pub(super) struct CheckedRequest {
 
 /// What the attempts to send a request have in common.
 #[derive(Clone, Copy)]
-struct Attempt<'a> {
+struct Sending<'a> {
     checked: &'a CheckedRequest,
     route: &'a Route<'a>,
     /// The addresses that may be connected to.
@@ -57,10 +60,52 @@ struct Attempt<'a> {
     sent: &'a AtomicBool,
 }
 
+/// One attempt to send a request.
+struct Attempt {
+    received: Received,
+    /// The token that was sent, or the temporary keys that signed the request.
+    token: Option<Secret>,
+    /// The clock that the request was signed by.
+    clock: Option<ClockOffset>,
+}
+
+/// Why a server refused earlier attempts.
+#[derive(Default)]
+struct Refusals {
+    /// The token or the keys that it rejected.
+    token: Option<Secret>,
+    /// True if it refused the time of the signature.
+    for_time: bool,
+}
+
+impl Refusals {
+    fn is_any(&self) -> bool {
+        self.token.is_some() || self.for_time
+    }
+}
+
 impl CheckedRequest {
     /// Returns method and destination, and the grant that allows the request.
     pub(super) fn granted(&self) -> GrantedRequest<'_> {
-        GrantedRequest { grant: &self.grant, method: &self.method, destination: &self.destination }
+        let operation = self.operation.as_ref();
+        GrantedRequest { grant: &self.grant, method: &self.method, destination: &self.destination, operation }
+    }
+
+    /// Returns true if the request changes nothing: by its method, or because the policy says so of its operation.
+    /// Other methods than POST say themselves that they change something.
+    pub(super) fn is_read(&self) -> bool {
+        let by_operation = self.operation.as_ref().is_some_and(|operation| operation.is_read_only);
+        is_safe_method(&self.method) || (self.method == Method::POST && by_operation)
+    }
+
+    /// Returns what the request says about the resources that its response names.
+    pub(super) fn evidence(&self) -> Evidence<'_> {
+        // An operation that reads names what exists. Where the policy does not tell reads and changes apart, no
+        // response proves anything.
+        let tells = |operations: &Operations| !operations.read_only.is_empty();
+        let is_told = self.operation.is_none() || self.grant.operations.as_ref().is_some_and(tells);
+        let may_create = is_told && !self.is_read();
+        Evidence { method: &self.method, path: self.destination.path(), named: &self.named, may_create }
     }
 
     /// Returns true if it is one of the blocks of an upload, several of which are sent at once.
@@ -75,8 +120,8 @@ impl CheckedRequest {
 }
 
 impl Gate {
-    /// Finds the addresses and sends the request. Sends it again with a new token if the server rejects
-    /// the old one. Sets `sent` once any byte may have been sent.
+    /// Finds the addresses and sends the request. Sends it again with a new token, new keys or the server's time if
+    /// the server refuses it for the old ones. Sets `sent` once any byte may have been sent.
     pub(super) async fn send_with_token(
         &self,
         checked: &CheckedRequest,
@@ -87,41 +132,64 @@ impl Gate {
         let route = Route { name: format!("grant `{}`", grant.id), addresses: &grant.addresses, tls: &grant.tls };
         let judged = self.transport.addresses.resolve(&route, &checked.destination, checked.deadline).await;
         let addresses = event.record_addresses(judged)?;
-        let attempt = Attempt { checked, route: &route, addresses: &addresses, sent };
-        let mut rejected_token = None;
+        let sending = Sending { checked, route: &route, addresses: &addresses, sent };
+        let mut refusals = Refusals::default();
         loop {
-            let (received, token) = self.send_once(attempt, rejected_token.as_ref(), event).await?;
-            match token {
-                Some(token) if received.status == 401 && rejected_token.is_none() && checked.can_be_sent_again() => {
-                    self.trace_second_try(grant);
-                    rejected_token = Some(token)
-                }
-                Some(token) if received.status == 401 => {
-                    self.drop_token(grant, &token);
-                    return Ok(received);
-                }
-                _ => return Ok(received),
-            }
+            let attempt = self.send_once(sending, &refusals, event).await?;
+            let Some(how) = self.next_attempt(checked, &attempt, &mut refusals).await else {
+                return Ok(attempt.received);
+            };
+            self.trace_second_try(grant, attempt.received.status, how);
         }
     }
 
-    /// Sends the request once. Returns the response, and the token that was sent. `rejected_token` is the token of the
-    /// first attempt, if this is the second one.
+    /// Returns how the request is sent again, or `None` if the response is the last one. Each reason counts once.
+    async fn next_attempt(
+        &self,
+        checked: &CheckedRequest,
+        attempt: &Attempt,
+        refusals: &mut Refusals,
+    ) -> Option<&'static str> {
+        let Attempt { received, token, clock } = attempt;
+        let repeatable = checked.can_be_sent_again();
+        if let Some(Auth::SigV4(sigv4)) = &checked.grant.auth {
+            let scheme = checked.destination.scheme();
+            // Later requests use the new time, even if this one cannot be sent again.
+            let has_new_time = clock.is_some_and(|used| self.clock.corrects(received, scheme, used));
+            if has_new_time && repeatable && !refusals.for_time {
+                refusals.for_time = true;
+                return Some("signed again with the server's time");
+            }
+            let token = token.as_ref().filter(|_| repeatable && refusals.token.is_none() && is_expired(received))?;
+            let renewed = self.has_other_keys(sigv4, token, checked.deadline).await;
+            refusals.token = Some(token.clone());
+            return renewed.then_some("signed again with new keys");
+        }
+        let token = token.as_ref().filter(|_| received.status == 401)?;
+        if repeatable && refusals.token.is_none() {
+            refusals.token = Some(token.clone());
+            return Some("tried again with a new token");
+        }
+        self.drop_token(&checked.grant, token);
+        None
+    }
+
+    /// Sends the request once. `refusals` are the reasons of the attempts before.
     async fn send_once(
         &self,
-        attempt: Attempt<'_>,
-        rejected_token: Option<&Secret>,
+        sending: Sending<'_>,
+        refusals: &Refusals,
         event: &mut HttpEvent,
-    ) -> Result<(Received, Option<Secret>), HttpError> {
-        let Attempt { checked, route, addresses, sent } = attempt;
+    ) -> Result<Attempt, HttpError> {
+        let Sending { checked, route, addresses, sent } = sending;
         let (grant, deadline) = (&checked.grant, checked.deadline);
         // The first attempt was sent, even if the second one is not.
-        let with_first_attempt = |error: HttpError| HttpError { sent: error.sent || rejected_token.is_some(), ..error };
-        let auth_header = self.auth_header(grant, rejected_token, deadline).await;
-        let AuthHeader { header, token } = auth_header.map_err(with_first_attempt)?;
+        let with_first_attempt = |error: HttpError| HttpError { sent: error.sent || refusals.is_any(), ..error };
         let mut headers = headers::to_map(&checked.headers)?;
-        let auth_name = header.as_ref().map(|(name, _)| name.clone());
-        headers.extend(header);
+        let auth = self.auth_headers(checked, &headers, refusals.token.as_ref()).await;
+        let AuthHeaders { headers: auth_headers, token, clock } = auth.map_err(with_first_attempt)?;
+        let auth_names: Vec<HeaderName> = auth_headers.iter().map(|(name, _)| name.clone()).collect();
+        headers.extend(auth_headers);
         let (body, length) = self.body_to_send(checked).await.map_err(with_first_attempt)?;
         let request = WireRequest {
             method: checked.method.clone(),
@@ -131,7 +199,7 @@ impl Gate {
             allows_reuse: checked.allows_reuse(),
             holds_image: checked.image.is_some(),
         };
-        self.trace_sending(checked, auth_name.as_ref(), length);
+        self.trace_sending(checked, &auth_names, length);
         event.sent = true;
         sent.store(true, Ordering::Relaxed);
         let caps = self.transport.caps().with_echo_allowance(&self.limits);
@@ -148,7 +216,7 @@ impl Gate {
         event.address = Some(received.peer);
         self.record.record_received(received.body.len() as u64);
         event.bytes_received += received.body.len() as u64;
-        Ok((received, token))
+        Ok(Attempt { received, token, clock })
     }
 
     /// Counts the body of a request that was sent, and returns the number of bytes that logs show. `length` includes
@@ -163,56 +231,4 @@ impl Gate {
         self.record.record_sent(shown_in_log, still_to_count);
         shown_in_log
     }
-
-    /// Returns the body and its length.
-    async fn body_to_send(&self, checked: &CheckedRequest) -> Result<(SendBody, u64), HttpError> {
-        let bytes = |bytes: &Bytes| match bytes.len() as u64 {
-            0 => (SendBody::None, 0),
-            length => (SendBody::Bytes(bytes.clone()), length),
-        };
-        match &checked.image {
-            None => Ok(bytes(&checked.body)),
-            Some(ImageContent::Block(block)) => Ok(bytes(&block.content.bytes)),
-            Some(ImageContent::Part(part)) => {
-                let (length, pieces) = self.stream_image(part).await?;
-                Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
-            }
-            Some(ImageContent::Parts(parts)) => self.stream_parts(parts).await,
-        }
-    }
-
-    async fn stream_parts(&self, parts: &[GuestBodyPart]) -> Result<(SendBody, u64), HttpError> {
-        let (mut length, mut streams) = (0, Vec::new());
-        for part in parts {
-            match part {
-                GuestBodyPart::Bytes(bytes) if bytes.is_empty() => {}
-                GuestBodyPart::Bytes(bytes) => {
-                    length += bytes.len() as u64;
-                    streams.push(stream::iter([Ok(Bytes::from(bytes.clone()))]).boxed());
-                }
-                GuestBodyPart::Image(part) => {
-                    let (image_length, pieces) = self.stream_image(part).await?;
-                    length += image_length;
-                    streams.push(pieces.boxed());
-                }
-            }
-        }
-        Ok((SendBody::Stream { length, pieces: stream::iter(streams).flatten().boxed() }, length))
-    }
-
-    async fn stream_image(&self, part: &ImagePart) -> Result<(u64, ImageBody), HttpError> {
-        let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
-        image.body(part).await.map_err(|error| invalid_image(&error))
-    }
-}
-
-/// Returns the error of a request whose image cannot be sent. A guest cannot help it if the file changes or
-/// cannot be read.
-pub(super) fn invalid_image(error: &ImageError) -> HttpError {
-    let check = error.check();
-    let who = match (error, check) {
-        (ImageError::Io(_), _) | (_, Some(Check::ImageUnchanged)) => Who::Runtime,
-        _ => Who::Guest,
-    };
-    HttpError { check, ..HttpError::failed(who, HttpErrorKind::InvalidRequest, error) }
 }

@@ -5,7 +5,7 @@ use super::{Gate, GrantedRequest, GuestResponse};
 use crate::net::error::HttpError;
 use crate::net::http_trace::{Headers, Shown};
 use reqwest::header::HeaderName;
-use wasm_cpi_policy::Grant;
+use wasm_cpi_policy::{Grant, Operation};
 
 /// A request as the trace shows it, with seals instead of secrets.
 pub(super) struct TracedRequest {
@@ -32,14 +32,16 @@ impl Gate {
         Some(TracedRequest { headers, body })
     }
 
-    /// Traces a request. `auth` is the header of the grant's credential.
-    pub(super) fn trace_sending(&self, checked: &CheckedRequest, auth: Option<&HeaderName>, length: u64) {
+    /// Traces a request. `auth` are the headers that authenticate it.
+    pub(super) fn trace_sending(&self, checked: &CheckedRequest, auth: &[HeaderName], length: u64) {
         let (Some(trace), Some(TracedRequest { headers, body })) = (&self.trace, &checked.traced) else { return };
         let mut shown = borrowed(headers);
-        shown.extend(auth.map(|name| (name.as_str(), "<redacted>")));
+        shown.extend(auth.iter().map(|name| (name.as_str(), "<redacted>")));
         let body = if checked.image.is_some() { Shown::Image(length) } else { Shown::Bytes(body) };
-        let GrantedRequest { grant, method, destination } = checked.granted();
-        trace.request(&named(grant), method.as_str(), &destination.to_url(), &shown, &body);
+        let GrantedRequest { grant, method, destination, operation } = checked.granted();
+        let operation = operation.and_then(Operation::plain_name).map(|name| format!(", {name}"));
+        let whose = format!("{}{}", named(grant), operation.unwrap_or_default());
+        trace.request(&whose, method.as_str(), &destination.to_url(), &shown, &body);
     }
 
     pub(super) fn trace_response(&self, grant: &Grant, response: &Result<GuestResponse, HttpError>) {
@@ -63,9 +65,10 @@ impl Gate {
         }
     }
 
-    pub(super) fn trace_second_try(&self, grant: &Grant) {
+    /// Traces a response after which the request is sent again in this way.
+    pub(super) fn trace_second_try(&self, grant: &Grant, status: u16, how: &str) {
         if let Some(trace) = &self.trace {
-            trace.no_response(&named(grant), "401, tried again with a new token");
+            trace.no_response(&named(grant), &format!("{status}, {how}"));
         }
     }
 }

@@ -68,7 +68,7 @@ fn too_many_or_too_large_headers_reach_their_limit() {
 
 fn rules(secrets: bool) -> HeaderRules<'static> {
     let exposure = Exposure { sends_secrets: secrets, hides_values: secrets };
-    HeaderRules { grant: "compute", exposure, auth: secrets.then_some("x-key"), slots: vec!["x-slot"] }
+    HeaderRules { grant: "compute", exposure, auth: secrets.then_some("x-key"), slots: vec!["x-slot"], signed: None }
 }
 
 #[test]

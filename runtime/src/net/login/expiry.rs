@@ -8,12 +8,8 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::time::Duration;
 
-/// A token is not used for this long before it expires, because requests take time and
-/// clocks differ.
-const MARGIN: Duration = Duration::from_secs(60);
-
 /// Returns the time from `now` to this time (RFC 3339), at which a token expires.
-pub(super) fn until(text: &str, now: Timestamp) -> Option<Duration> {
+pub(in crate::net) fn until(text: &str, now: Timestamp) -> Option<Duration> {
     let left = time(text.trim())?.duration_since(now);
     Some(left.try_into().unwrap_or_default())
 }
@@ -26,8 +22,8 @@ pub(super) fn in_seconds(text: &str) -> Option<Duration> {
 
 /// Returns how long the call that logged in uses a token with this lifetime: the margin is subtracted, but at most a
 /// fifth, because the call has no other token. Later calls leave the whole margin (`token_store`).
-pub(super) fn usable(lifetime: Duration) -> Duration {
-    lifetime - MARGIN.min(lifetime / 5)
+pub(super) fn usable(lifetime: Duration, margin: Duration) -> Duration {
+    lifetime - margin.min(lifetime / 5)
 }
 
 /// Parses a time of RFC 3339. A time without a zone is read as UTC. Returns `None` for a time
@@ -98,7 +94,7 @@ mod tests {
             (in_seconds("soon"), None),
         ];
         for (index, (found, expected)) in cases.into_iter().enumerate() {
-            assert_eq!(found.map(|left| usable(left).as_secs()), expected, "case {index}");
+            assert_eq!(found.map(|left| usable(left, Duration::from_secs(60)).as_secs()), expected, "case {index}");
         }
     }
 

@@ -1,21 +1,17 @@
-//! The tokens of logins that earlier calls made, and that later calls can use.
+//! The tokens that earlier calls obtained, and that later calls can use: those of logins, and temporary keys.
 //!
 //! A call that makes a new login holds the lock of its file meanwhile, so that other calls wait for its
 //! token instead of logging in as well. What fails here only costs a login.
 
-use super::{LoginSession, register_token, token_depends_on};
+use super::{TokenSession, TokenSource};
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::proxy::ProxyConfig;
-use crate::net::tls_configs::TlsConfigs;
-use crate::token_store::{TokenFile, TokenLock, TokenRecord, TokenStore, TokenStoreError};
-use crate::vault::Vault;
+use crate::token_store::{TokenFile, TokenLock, TokenRecord};
 use jiff::Timestamp;
 use std::collections::HashMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 use wasm_cpi_checks::Check;
+use wasm_cpi_policy::DenialReason;
 use wasm_cpi_policy::secret::Secret;
-use wasm_cpi_policy::{DenialReason, Login, Policy};
 
 /// The longest wait for the login of another call.
 const MAX_WAIT: Duration = Duration::from_secs(15);
@@ -24,13 +20,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Calls make at most one new login in this time because a server rejected a kept token.
 const RENEWAL_INTERVAL_SECONDS: i64 = 60;
 
-/// The files of the logins of a call, by the names of the logins.
+/// The files of the tokens of a call, by the names of the logins or credentials.
 #[derive(Default)]
-pub struct KeptTokens(HashMap<String, TokenFile>);
+pub(in crate::net) struct KeptTokens(HashMap<String, TokenFile>);
 
 /// What was found of a login, and the right to replace it.
 pub(super) struct KeptLogin<'a> {
-    pub session: Option<LoginSession>,
+    pub session: Option<TokenSession>,
     /// The file, if this call has its lock.
     locked: Option<(&'a TokenFile, TokenLock<'a>)>,
     /// The last record of the file.
@@ -38,34 +34,9 @@ pub(super) struct KeptLogin<'a> {
 }
 
 impl KeptTokens {
-    /// Opens the files of a policy's logins. `owner` says whose the tokens are: the guest and its job. A token also
-    /// depends on the proxies and on the policy's files, which are in the directory `files`. Tokens of earlier calls
-    /// are secrets from now on: a server may show them to a call that does not use their login.
-    pub fn open(
-        store: &TokenStore,
-        owner: &[&[u8]],
-        policy: &Policy,
-        proxy: Option<&ProxyConfig>,
-        files: &Path,
-        vault: &Vault,
-    ) -> Result<KeptTokens, TokenStoreError> {
-        let tls = TlsConfigs::new(files.to_owned());
-        let proxy = proxy.map(ProxyConfig::token_key_parts).unwrap_or_default();
-        let mut kept = HashMap::new();
-        for login in policy.logins.values() {
-            // A login whose certificates cannot be read fails later, with its own error.
-            let Some(certificates) = tls.certificates(&login.tls) else { continue };
-            let values = token_depends_on(login);
-            let values = values.iter().chain(&certificates).chain(&proxy).map(|value| value.reveal().as_bytes());
-            let all: Vec<&[u8]> = owner.iter().copied().chain(values).collect();
-            let file = store.file(&all)?;
-            let tokens = file.read().map(|record| record.valid_tokens(Timestamp::now().as_second()));
-            for valid in tokens.unwrap_or_default() {
-                Check::TokenKnown.perform(|| register_token(vault, login, valid.token));
-            }
-            kept.insert(login.name.clone(), file);
-        }
-        Ok(KeptTokens(kept))
+    /// Returns the tokens that these files keep.
+    pub(in crate::net) fn new(files: HashMap<String, TokenFile>) -> KeptTokens {
+        KeptTokens(files)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -76,28 +47,28 @@ impl KeptTokens {
     /// that a server rejected in this call.
     pub(super) async fn find(
         &self,
-        login: &Login,
+        source: &impl TokenSource,
         rejected_token: Option<&Secret>,
         deadline: Instant,
     ) -> Result<KeptLogin<'_>, HttpError> {
         let found = |session, locked, last| KeptLogin { session, locked, last };
-        let Some(file) = self.0.get(&login.name) else { return Ok(found(None, None, None)) };
+        let Some(file) = self.0.get(source.name()) else { return Ok(found(None, None, None)) };
         let record = file.read();
-        if let Some(session) = record.as_ref().and_then(|record| usable(record, rejected_token)) {
+        if let Some(session) = record.as_ref().and_then(|record| usable(record, rejected_token, source.margin())) {
             return Ok(found(Some(session), None, record));
         }
         let Some(lock) = wait_for_lock(file, deadline).await else { return Ok(found(None, None, record)) };
         // Another call may have logged in meanwhile.
         let Some(record) = file.read() else { return Ok(found(None, Some((file, lock)), None)) };
-        if let Some(session) = usable(&record, rejected_token) {
+        if let Some(session) = usable(&record, rejected_token, source.margin()) {
             return Ok(found(Some(session), None, Some(record)));
         }
         let now = Timestamp::now().as_second();
         Check::LoginRenewal.ensure(rejected_token.is_none() || !was_renewed(&record, now), || {
             let what = format!(
-                "a server refuses the tokens of login `{}`, and there was a new login less than a minute ago; look at \
-                 the server's log, and at the rights of the login's user",
-                login.name
+                "a server refuses the tokens of {}, and there was a new login less than a minute ago; look at the \
+                 server's log, and at the rights of the login's user",
+                source.label()
             );
             HttpError::cloud(HttpErrorKind::Denied(DenialReason::Credential), what)
         })?;
@@ -108,7 +79,7 @@ impl KeptTokens {
         Ok(found(None, Some((file, lock)), Some(record)))
     }
 
-    /// Removes a token that a server rejected from the file of its login, so that later calls log in. It stays if
+    /// Removes a token that a server rejected from its file, so that later calls log in. It stays if
     /// there was such a login within the last minute, or if another call replaces it now. Returns true if it stays.
     pub(super) fn remove(&self, login: &str, rejected_token: &Secret) -> bool {
         let Some(file) = self.0.get(login) else { return false };
@@ -130,14 +101,14 @@ impl KeptLogin<'_> {
 
     /// Keeps the token of a new login, if it says when it expires. `renewed` is true if a server rejected the
     /// last one.
-    pub(super) fn store(self, session: &LoginSession, renewed: bool) {
+    pub(super) fn store(self, session: &TokenSession, renewed: bool, margin: Duration) {
         let (Some((file, _lock)), Some(expires)) = (self.locked, session.expires) else { return };
         let now = Timestamp::now().as_second();
         let lifetime = expires.saturating_duration_since(Instant::now());
         let last_rejection = if renewed { Some(now) } else { self.last.as_ref().and_then(|last| last.last_rejection) };
         let record = TokenRecord::new(session.token.clone(), session.shown.clone(), now, lifetime, last_rejection)
             .after(self.last.as_ref(), now);
-        if record.usable_for(now).is_none() {
+        if record.usable_for(now, margin).is_none() {
             return;
         }
         // A full disk leaves half a record, which counts as none.
@@ -151,13 +122,13 @@ fn was_renewed(record: &TokenRecord, now: i64) -> bool {
 }
 
 /// Returns the session of a record, if it can still be used.
-fn usable(record: &TokenRecord, rejected_token: Option<&Secret>) -> Option<LoginSession> {
-    let left = record.usable_for(Timestamp::now().as_second())?;
+fn usable(record: &TokenRecord, rejected_token: Option<&Secret>, margin: Duration) -> Option<TokenSession> {
+    let left = record.usable_for(Timestamp::now().as_second(), margin)?;
     if rejected_token == Some(&record.token) {
         return None;
     }
     let ends = Some(Instant::now().checked_add(left)?);
-    Some(LoginSession { token: record.token.clone(), shown: record.shown.clone(), ends, expires: None })
+    Some(TokenSession { token: record.token.clone(), shown: record.shown.clone(), ends, expires: None })
 }
 
 async fn wait_for_lock(file: &TokenFile, deadline: Instant) -> Option<TokenLock<'_>> {

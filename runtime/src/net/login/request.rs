@@ -12,6 +12,7 @@ use crate::net::transport::Route;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::time::Instant;
+use wasm_cpi_policy::place::write_form;
 use wasm_cpi_policy::{Login, LoginBody};
 
 /// Sends the request of a login. Records in the event what happens as soon as it is known, because the call may end
@@ -62,11 +63,8 @@ fn login_body(body: &LoginBody) -> (SendBody, Option<&'static str>) {
         LoginBody::None => (SendBody::None, None),
         LoginBody::Json(text) => (bytes(text.reveal()), Some("application/json")),
         LoginBody::Form(fields) => {
-            let mut form = url::form_urlencoded::Serializer::new(String::new());
-            fields.iter().for_each(|(name, value)| {
-                form.append_pair(name, value.secret.reveal());
-            });
-            (bytes(&form.finish()), Some("application/x-www-form-urlencoded"))
+            let form = write_form(fields.iter().map(|(name, value)| (name.as_str(), value.secret.reveal())));
+            (bytes(&form), Some("application/x-www-form-urlencoded"))
         }
     }
 }

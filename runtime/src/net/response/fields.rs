@@ -15,11 +15,12 @@ use wasm_cpi_policy::place::{blank_xml, parse_json};
 use wasm_cpi_policy::strict_json::is_affordable;
 
 /// Names in lower case, without `_`, `-` and everything before the last colon.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "adminpass",
     "adminpasswd",
     "adminpassword",
     "authpassword",
+    "keymaterial",
     "passwd",
     "passphrase",
     "privatekey",
@@ -30,8 +31,10 @@ const NAMES: [&str; 12] = [
     "userdata",
 ];
 
-/// More names, for responses that are guarded: to a request with credentials, a server may return new ones.
-const HANDED_OUT: [&str; 18] = [
+/// More names, for responses that are guarded: to a request with credentials, a server may return new ones, or what it
+/// was sent and how it computed a signature.
+const HANDED_OUT: [&str; 26] = [
+    "accesskeyid",
     "accesstoken",
     "apikey",
     "apisecret",
@@ -39,7 +42,10 @@ const HANDED_OUT: [&str; 18] = [
     "authkey",
     "authsecret",
     "authtoken",
+    "awsaccesskeyid",
     "bearertoken",
+    "canonicalrequest",
+    "canonicalrequestbytes",
     "clientsecret",
     "idtoken",
     "password",
@@ -48,8 +54,12 @@ const HANDED_OUT: [&str; 18] = [
     "secret",
     "secretaccesskey",
     "secretkey",
+    "securitytoken",
     "sessiontoken",
     "sharedsecret",
+    "signatureprovided",
+    "stringtosign",
+    "stringtosignbytes",
 ];
 
 /// The size of the parts that are searched, so that a large body is not copied as a whole.

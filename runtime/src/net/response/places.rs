@@ -30,7 +30,7 @@ pub(super) fn remove_hidden(
             hidden = for_operators::text_without_places(rules, headers, body).map_err(over)?;
         }
         Check::ShownPlaces.perform(|| {
-            let filled = |slot: &&Slot| slot.method == method && slot.path.matches(path) && rules.fills(slot);
+            let filled = |slot: &&Slot| slot.applies_to(method, path, rules.operation) && rules.fills(slot);
             let shown = places_of_all(rules.grant.slots.iter().filter(filled));
             let captured = rules.hidden.captures.iter().filter(|one| one.applies_to(method, path));
             let captured: Vec<&Place> = captured.map(|one| &one.place).collect();

@@ -48,7 +48,14 @@ fn cleaned_while(
     let mut headers: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut body = body.as_bytes().to_vec();
-    let rules = Rules { grant: &grant, hidden: &hidden, secret_names: &secret_names, layer: Layer::Job, deadline };
+    let rules = Rules {
+        grant: &grant,
+        operation: None,
+        hidden: &hidden,
+        secret_names: &secret_names,
+        layer: Layer::Job,
+        deadline,
+    };
     let method = if secret_names.is_empty() { "GET" } else { "POST" };
     let mut response = ResponseInScreening { method, path: "/vms", status, headers: &mut headers, body: &mut body };
     let result = places::remove_hidden(&rules, &mut response)

@@ -15,6 +15,7 @@ fn slot(method: &str, path: &str, place: &str, takes: &[&str]) -> Slot {
     Slot {
         method: method.to_owned(),
         path: PathPattern::parse(path).unwrap(),
+        operation: None,
         place: place.parse().unwrap(),
         takes: takes.iter().map(|name| (*name).to_owned()).collect(),
         show: Vec::new(),
@@ -58,7 +59,7 @@ fn send(
     let (method, path) = line;
     let mut body = body.into();
     let url = format!("https://api.test{path}?limit=1");
-    let request = RequestToFill { method, path, url: &url, headers: &mut headers, body: &mut body };
+    let request = RequestToFill { method, path, operation: None, url: &url, headers: &mut headers, body: &mut body };
     let filled = fill(vault, &slots(), origin, request);
     (filled, headers, String::from_utf8(body).unwrap())
 }
@@ -303,6 +304,44 @@ fn a_request_with_a_seal_outside_its_slot_is_refused() {
 }
 
 #[test]
+fn a_slot_of_an_operation_is_filled_in_no_other_one() {
+    let (vault, agent, ..) = vault();
+    let bound = |operation: Option<&str>| Slot {
+        operation: operation.map(str::to_owned),
+        ..slot("POST", "/", "form:UserData", &[AGENT])
+    };
+    let send = |slot: &Slot, operation: Option<&str>, place: &str| {
+        let mut headers = typed("application/x-www-form-urlencoded");
+        let mut body = format!("Action=Any&{place}={agent}").into_bytes();
+        let request = RequestToFill {
+            method: "POST",
+            path: "/",
+            operation,
+            url: "https://api.test/",
+            headers: &mut headers,
+            body: &mut body,
+        };
+        fill(&vault, std::slice::from_ref(slot), Layer::Job, request).map_err(|error| error.check)
+    };
+    for (slot, operation, fills) in [
+        (Some("Run"), Some("Run"), true),
+        (Some("Run"), Some("Tag"), false),
+        (Some("Run"), Some("run"), false),
+        (Some("Run"), None, false),
+        (None, Some("Run"), true),
+        (None, None, true),
+    ] {
+        let filled = send(&bound(slot), operation, "UserData");
+        if fills {
+            assert_eq!(filled.unwrap().names, [AGENT], "{slot:?} {operation:?}");
+        } else {
+            assert_eq!(filled.unwrap_err(), Some(Check::SealOutsideSlot), "{slot:?} {operation:?}");
+        }
+    }
+    assert_eq!(send(&bound(Some("Run")), Some("Run"), "Name").unwrap_err(), Some(Check::SealOutsideSlot));
+}
+
+#[test]
 fn a_seal_in_the_url_is_refused_even_if_it_is_encoded() {
     let (vault, agent, ..) = vault();
     let escaped: String = agent.bytes().map(|byte| format!("%{byte:02X}")).collect();
@@ -312,8 +351,8 @@ fn a_seal_in_the_url_is_refused_even_if_it_is_encoded() {
             format!("https://api.test/?q=x{text}"),
             format!("https://{text}.test/"),
         ] {
-            let request =
-                RequestToFill { method: "GET", path: "/", url: &url, headers: &mut Vec::new(), body: &mut Vec::new() };
+            let (headers, body) = (&mut Vec::new(), &mut Vec::new());
+            let request = RequestToFill { method: "GET", path: "/", operation: None, url: &url, headers, body };
             let error = fill(&vault, &slots(), Layer::Job, request).unwrap_err();
             assert_eq!((error.name.as_str(), error.place, error.check), (AGENT, None, Some(Check::SealInUrl)));
         }
@@ -417,7 +456,8 @@ proptest! {
             ("POST", "/part", "multipart/form-data; boundary=b"),
             ("PUT", "/body", ""),
         ][path];
-        let request = RequestToFill { method, path, url: "https://api.test/", headers: &mut typed(kind), body: &mut body };
+        let (url, headers) = ("https://api.test/", &mut typed(kind));
+        let request = RequestToFill { method, path, operation: None, url, headers, body: &mut body };
         if fill(&vault, &slots(), Layer::Job, request).is_err() {
             prop_assert_eq!(body, before);
         }

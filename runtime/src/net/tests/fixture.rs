@@ -4,7 +4,8 @@ use crate::image::Image;
 use crate::leak_latch::LeakLatch;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
-use crate::net::gate::{Gate, GateParts, GuestBody, GuestRequest, GuestResponse, HttpEvent, KeptTokens};
+use crate::net::gate::{Gate, GateParts, GuestBody, GuestRequest, GuestResponse, HttpEvent, KeptSecrets};
+use crate::net::proxy::ProxyConfig;
 use crate::net::resolver::Resolver;
 use crate::token_store::TokenStore;
 use crate::vault::Vault;
@@ -25,6 +26,9 @@ pub(super) struct Fixture {
     pub forbidden: Vec<Endpoint>,
     pub image: Option<Arc<Image>>,
     pub latch: Option<LeakLatch>,
+    /// True if it is recorded what the requests create.
+    pub records_creations: bool,
+    pub proxy: Option<ProxyConfig>,
     /// The cache directory, if the call keeps tokens.
     pub cache: Option<PathBuf>,
     /// The text of the hosts file.
@@ -58,6 +62,8 @@ impl Fixture {
         for login in logins {
             near(&mut policy["logins"][login]);
         }
+        let credentials = policy.get_mut("credentials").and_then(Value::as_object_mut).into_iter().flatten();
+        credentials.filter_map(|(_, one)| one.get_mut("assume_role")).for_each(near);
         policy["http"].as_array_mut().unwrap().iter_mut().for_each(near);
         let limits = Limits { connect_seconds: 1, first_byte_seconds: 1, idle_seconds: 1, ..Limits::default() };
         Fixture {
@@ -68,6 +74,8 @@ impl Fixture {
             forbidden: Vec::new(),
             image: None,
             latch: None,
+            records_creations: false,
+            proxy: None,
             cache: None,
             hosts: "127.0.0.1 api.test id.test\n".into(),
             name_server: 1,
@@ -90,16 +98,18 @@ impl Fixture {
         let (hosts, conf) = (files.path().join("hosts"), files.path().join("resolv.conf"));
         std::fs::write(&hosts, self.hosts).unwrap();
         std::fs::write(&conf, "nameserver 127.0.0.1\n").unwrap();
-        let tokens = self.cache.map(|cache| {
+        let kept = self.cache.map(|cache| {
             let store = TokenStore::open(&cache).unwrap();
-            KeptTokens::open(&store, &[b"guest"], &policy, None, files.path(), &vault).unwrap()
+            KeptSecrets::open(&store, &[b"guest"], &policy, self.proxy.as_ref(), files.path(), &vault).unwrap()
         });
         let gate = Gate::new(GateParts {
             allow_local: self.allow_local,
             image: self.image,
             files: files.path().to_owned(),
-            tokens: tokens.unwrap_or_default(),
+            proxy: self.proxy,
+            kept: kept.unwrap_or_default(),
             latch: self.latch.map(Arc::new),
+            records_creations: self.records_creations,
             observer: Some(watch),
             ..GateParts::minimal(policy, vault.clone(), self.limits)
         });

@@ -1,10 +1,11 @@
 //! The resources of a VM that is being created, and how they are deleted if a later step fails.
 
-use wasm_cpi_sdk::Error;
+use wasm_cpi_sdk::{Error, clock};
 
 use super::super::connections::Connections;
-use super::super::deletion;
+use super::super::deletion::{self, UNKNOWN_YET};
 use super::launch::VM_NAME;
+use crate::api::Batch;
 use crate::api::ec2::Interface;
 use crate::names;
 use crate::session::Session;
@@ -46,14 +47,39 @@ impl PartialVm {
                 }
             }
         }
+        let mut end_together = !instances.is_empty();
         for instance in &instances {
             connections.deregister(session, instance);
-            let deleted = deletion::terminate_and_wait(session, instance);
-            problems.extend(deleted.err().map(|error| error.context(format_args!("deleting instance {instance}"))));
+            // If they are marked, EC2 deletes the interfaces, even if this call ends before the instance does.
+            let is_marked = self.interfaces.is_empty() || self.mark_interfaces(session, instance);
+            end_together &= is_marked;
+            let ended = deletion::terminate(session, instance).and_then(|()| {
+                let waited = deletion::wait_until_ended(session, instance);
+                waited.or_else(|error| if is_marked && clock::ending().is_some() { Ok(()) } else { Err(error) })
+            });
+            problems.extend(ended.err().map(|error| error.context(format_args!("deleting instance {instance}"))));
             problems.extend(connections.withdraw(session, instance).err());
         }
-        problems.extend(self.delete_interfaces(session));
+        if !(end_together && clock::ending().is_some()) {
+            problems.extend(self.delete_interfaces(session));
+        }
         deletion::combine(problems)
+    }
+
+    /// Lets EC2 delete the interfaces together with the instance. Returns true if it will.
+    fn mark_interfaces(&self, session: &Session, instance: &str) -> bool {
+        let ec2 = session.ec2();
+        let Ok(found) = ec2.instance(instance).passing(UNKNOWN_YET).send() else { return false };
+        let attached: Vec<_> = found.iter().flat_map(|instance| &instance.interfaces).collect();
+        let mut batch = Batch::default();
+        let marks = attached.iter().filter_map(|interface| {
+            let attachment = interface.attachment.as_deref()?;
+            Some(ec2.set_delete_on_termination(&interface.id, attachment, true))
+        });
+        let tickets: Vec<_> = marks.map(|mark| batch.add(mark)).collect();
+        let mut answers = batch.send();
+        let marked = tickets.iter().filter(|ticket| answers.take(ticket).is_ok()).count();
+        marked == attached.len() && self.interfaces.iter().all(|own| attached.iter().any(|found| found.id == own.id))
     }
 
     fn delete_interfaces(&self, session: &Session) -> Vec<Error> {

@@ -27,6 +27,9 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ("http[0].slots[0].method", r#""method":"PUT""#, COMPARISON),
     ("http[0].slots[0].path", r#""path":"/v2/servers""#, COMPARISON),
     ("http[0].slots[0].path", r#""path":"/**""#, COMPARISON),
+    ("http[0].slots[0].operation", r#""operation":"Run""#, COMPARISON),
+    ("http[0].operations.read_only[0]", r#""read_only":["B*"]"#, COMPARISON),
+    ("http[0].query", r#""query":["name"]"#, COMPARISON),
     ("http[0].slots[0].show", r#""show":["json:/user_data"]"#, COMPARISON),
     ("http[0].slots[0].show", r#""show":["json:/USER_DATA/x"]"#, COMPARISON),
     ("http[0].slots[0].show", r#""show":["json:/*"]"#, COMPARISON),
@@ -35,6 +38,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ("http[0].slots[0].show", r#""place":"body""#, COMPARISON),
     ("http[0].slots[0].max_bytes", r#""takes":["token"]"#, COMPARISON),
     ("http[0].captures[0].path", r#""path":"/x""#, COMPARISON),
+    ("credentials.main.assume_role.to", "http://tokens.iaas.test", COMPARISON),
     ("logins.main.to", "http://id.iaas.test", COMPARISON),
     ("logins.main.headers.Host", "Host", CONNECTION),
     ("logins.main.headers.x-a", "X-A", COMPARISON),
@@ -77,7 +81,6 @@ pub(super) const ATTACKS: &[(&str, &[&str], &str)] = &[
     (
         "properties that are not one whole label of an origin",
         &[
-            "https://${region}",
             "https://${region}.${region}.test",
             "https://${region}.test",
             "https://*.${region}.test",
@@ -86,6 +89,9 @@ pub(super) const ATTACKS: &[(&str, &[&str], &str)] = &[
         LABELS,
     ),
     ("properties that would add a host, a port or a path", &[], PROPERTY),
+    ("properties that are not one host of an origin", &[], PROPERTY),
+    ("properties that are no host of an origin at all", &[], PROPERTY),
+    ("a property with an http URL where the policy writes https", &[], PROPERTY),
     ("a property for a CA that holds no PEM text", &[], PROPERTY),
     ("a property that names a file", &[], PROPERTY),
     ("TLS for plain http", &[], COMPARISON),
@@ -100,4 +106,7 @@ pub(super) const ATTACKS: &[(&str, &[&str], &str)] = &[
     ("the job's credentials for an origin that the context chose", &[], PROPERTY),
     ("the job's client certificate for an origin that the context chose", &[], PROPERTY),
     ("invisible characters in a place", &[], INVISIBLE),
+    ("patterns of operations that change nothing which are not understood, or match none", &[], COMPARISON),
+    ("a slot for an operation that the grant does not allow", &[], COMPARISON),
+    ("query parameters beside operations in a form", &[], COMPARISON),
 ];

@@ -1,0 +1,157 @@
+//! An API with one path: slots and records by operation.
+
+use super::fixture::{Fixture, Running, request};
+use super::gates::{PASSWORD, grant, refusal, with_password};
+use super::server::{Seen, Server, kept_response};
+use crate::net::error::HttpErrorKind;
+use crate::net::gate::{GuestBody, GuestRequest};
+use serde_json::{Value, json};
+use wasm_cpi_checks::Check;
+use wasm_cpi_policy::DenialReason;
+
+/// A server that answers each request with `vm-1`, `vm-2`, … and the number of its connections.
+fn cloud() -> Server {
+    Server::raw(|mut stream, seen| {
+        use std::io::Write as _;
+        while let Some(request) = super::server::read_request(&mut stream) {
+            let number = {
+                let mut seen = seen.lock().unwrap();
+                seen.push(request);
+                seen.len()
+            };
+            let body = json!({"id": format!("vm-{number}"), "image": "img-1", "note": "n"}).to_string();
+            let _ = stream.write_all(&kept_response("200 OK", "Content-Type: application/json\r\n", &body));
+        }
+    })
+}
+
+fn one_path(server: &Server) -> Value {
+    let mut grant = grant(server, None);
+    grant["paths"] = json!(["/"]);
+    grant["operations"] =
+        json!({"in": "form:Action", "allow": ["Run", "Tag", "DescribeAll"], "read_only": ["Describe*"]});
+    grant["slots"] = json!([{"method": "POST", "path": "/", "operation": "Run", "place": "form:UserData",
+        "takes": ["password"], "show": ["json:/id", "json:/image"]}]);
+    grant
+}
+
+fn start(server: &Server) -> Running {
+    with_password(Fixture::new(json!([one_path(server)]))).start()
+}
+
+fn form(server: &Server, body: &str) -> GuestRequest {
+    let headers = vec![("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned())];
+    GuestRequest { headers, body: GuestBody::Bytes(body.into()), ..request("POST", server.url("/")) }
+}
+
+fn bodies(server: &Server) -> Vec<String> {
+    let body = |seen: &Seen| String::from_utf8(seen.body.clone()).unwrap();
+    server.requests().iter().map(body).collect()
+}
+
+#[test]
+fn a_slot_is_filled_only_in_requests_of_its_operation() {
+    let server = cloud();
+    let running = start(&server);
+    let seal = running.visible["password"].as_str().unwrap().to_owned();
+    for (body, reason, check) in [
+        (format!("Action=Tag&UserData={seal}"), DenialReason::Slot, Check::SealOutsideSlot),
+        (format!("Action=DescribeAll&UserData={seal}"), DenialReason::Slot, Check::SealOutsideSlot),
+        (format!("Action=Run&Name={seal}"), DenialReason::Slot, Check::SealOutsideSlot),
+        (format!("Action=Stop&UserData={seal}"), DenialReason::Operation, Check::GrantOperation),
+        (format!("UserData={seal}"), DenialReason::Operation, Check::GrantOperation),
+        (format!("Action={seal}&UserData=x"), DenialReason::Operation, Check::GrantOperation),
+        (format!("Action=Run&Action=Tag&UserData={seal}"), DenialReason::Operation, Check::PlaceOnce),
+        (format!("Action=Run&UserData={seal}&UserData={seal}"), DenialReason::Operation, Check::FieldTwice),
+    ] {
+        let error = refusal(running.send(form(&server, &body)));
+        assert_eq!(
+            (error.kind, error.check, error.sent),
+            (HttpErrorKind::Denied(reason), Some(check), false),
+            "{body}: {error}"
+        );
+    }
+    assert_eq!((server.connections(), running.gate.changes().len()), (0, 0));
+    let sent = running.send(form(&server, &format!("Action=Run&UserData={seal}"))).unwrap();
+    assert_eq!(bodies(&server), ["Action=Run&UserData=correct+horse+battery+staple"]);
+    assert_eq!(serde_json::from_slice::<Value>(&sent.body).unwrap(), json!({"id": "vm-1", "image": "img-1"}));
+    assert_eq!(running.gate.delivered_secrets(), ["password"]);
+    assert!(!running.events().iter().any(|event| event.to_string().contains(PASSWORD)));
+}
+
+#[test]
+fn what_a_slot_shows_is_for_its_operation_alone() {
+    let server = cloud();
+    let mut grant = one_path(&server);
+    // Two slots for the same place: each operation shows what its own slot does.
+    let other = json!({"method": "POST", "path": "/", "operation": "Tag", "place": "form:UserData", "takes": ["password"], "show": ["json:/note"]});
+    grant["slots"].as_array_mut().unwrap().push(other);
+    let running = with_password(Fixture::new(json!([grant]))).start();
+    let seal = running.visible["password"].as_str().unwrap().to_owned();
+    let shown = |action: &str| {
+        let response = running.send(form(&server, &format!("Action={action}&UserData={seal}"))).unwrap();
+        serde_json::from_slice::<Value>(&response.body).unwrap()
+    };
+    assert_eq!(shown("Run"), json!({"id": "vm-1", "image": "img-1"}));
+    assert_eq!(shown("Tag"), json!({"note": "n"}));
+    let plain = running.send(form(&server, "Action=DescribeAll")).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&plain.body).unwrap()["note"], "n");
+}
+
+#[test]
+fn changes_and_events_name_operations_and_reads_are_no_changes() {
+    let server = cloud();
+    let running = start(&server);
+    for body in ["Action=DescribeAll", "Action=Tag&Id=vm-9", "Action=DescribeAll&Tag=1", "Action=Run&Describe=1"] {
+        running.send(form(&server, body)).unwrap();
+    }
+    refusal(running.send(form(&server, "Action=Terminate")));
+    refusal(running.send(form(&server, "Action=Ter%0aminate")));
+    let url = server.url("/");
+    assert_eq!(running.gate.changes(), [format!("POST {url} Tag -> 200"), format!("POST {url} Run -> 200")]);
+    let events = running.events();
+    let named: Vec<Option<&str>> = events.iter().map(|event| event.operation.as_deref()).collect();
+    assert_eq!(named, [Some("DescribeAll"), Some("Tag"), Some("DescribeAll"), Some("Run"), Some("Terminate"), None]);
+    assert!(events[1].to_string().starts_with(&format!("POST {url} Tag 200 (api; ")), "{}", events[1]);
+    assert!(events[4].to_string().starts_with(&format!("POST {url} Terminate denied")), "{}", events[4]);
+    assert!(events[5].to_string().starts_with(&format!("POST {url} denied")), "{}", events[5]);
+    // Forms are no beginning of a request, so all of them used one connection.
+    assert_eq!(server.connections(), 1);
+}
+
+#[test]
+fn a_put_is_a_change_whatever_the_policy_says_of_its_operation() {
+    let server = cloud();
+    let mut grant = one_path(&server);
+    grant["methods"] = json!(["PUT", "DELETE"]);
+    grant["slots"] = json!([]);
+    let running = with_password(Fixture::new(json!([grant]))).start();
+    for method in ["PUT", "DELETE"] {
+        running.send(GuestRequest { method: method.into(), ..form(&server, "Action=DescribeAll") }).unwrap();
+    }
+    assert_eq!(running.gate.changes().len(), 2);
+}
+
+#[test]
+fn only_an_operation_that_changes_something_proves_a_creation() {
+    let created = |read_only: Value, requests: &[&str]| {
+        let server = cloud();
+        let mut grant = one_path(&server);
+        grant["operations"]["read_only"] = read_only;
+        let fixture = with_password(Fixture::new(json!([grant])));
+        let running = Fixture { records_creations: true, ..fixture }.start();
+        let seal = running.visible["password"].as_str().unwrap().to_owned();
+        for body in requests {
+            running.send(form(&server, &body.replace("SEAL", &seal))).unwrap();
+        }
+        (1..=requests.len()).filter(|number| running.gate.has_created(&format!("vm-{number}"))).collect::<Vec<_>>()
+    };
+    let reads = json!(["Describe*"]);
+    assert_eq!(created(reads.clone(), &["Action=DescribeAll", "Action=Run", "Action=DescribeAll"]), [2]);
+    assert_eq!(created(reads.clone(), &["Action=Run&UserData=SEAL"]), [1]);
+    // What the request names existed before.
+    assert_eq!(created(reads.clone(), &["Action=Tag&Id.1=vm-1"]), Vec::<usize>::new());
+    assert!(!created(reads, &["Action=Tag&Id.1=vm-2", "Action=Run"]).contains(&2));
+    // Without the list, a response may only show what exists.
+    assert_eq!(created(json!([]), &["Action=Run", "Action=DescribeAll"]), Vec::<usize>::new());
+}
