@@ -5,6 +5,7 @@ mod attachments;
 mod changes;
 mod disks;
 mod failures;
+mod heavy_stemcells;
 mod policies;
 mod session;
 mod snapshots;

@@ -56,7 +56,12 @@ impl Ebs {
             _ => Repeat::Never,
         };
         let sent = Retry::for_at_most(BLOCKS_BUDGET).run(decide, || upload.clone().send());
-        sent.map_err(|error| ApiError::of_json("PutSnapshotBlock", error, None, None))
+        sent.map_err(|error| {
+            // The error of an upload has no headers, one of which has the code. The same credentials started the snapshot, so
+            // what they lack is this right.
+            let code = (error.status() == Some(403)).then_some("AccessDeniedException");
+            ApiError::of_json("PutSnapshotBlock", error, code, None)
+        })
     }
 
     /// Completes a snapshot with these blocks. EBS compares their number and their digests.
