@@ -4,6 +4,7 @@
 //! [`Batch`] sends several that do not depend on each other at once.
 
 mod batch;
+pub(crate) mod ebs;
 pub(crate) mod ec2;
 pub(crate) mod elb;
 pub(crate) mod elbv2;

@@ -3,10 +3,12 @@
 
 mod api;
 mod disk;
+mod encryption;
 mod error;
 mod names;
 mod properties;
 mod session;
+mod snapshot;
 mod stemcell;
 mod tags;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use wasm_cpi_sdk::idempotency::Tokens;
 use wasm_cpi_sdk::{Error, log};
 
+use crate::api::ebs::Ebs;
 use crate::api::ec2::Ec2;
 use crate::api::elb::Elb;
 use crate::api::elbv2::ElbV2;
@@ -29,6 +30,10 @@ impl Session {
 
     pub(crate) fn ec2(&self) -> Ec2 {
         Ec2::new(self.endpoints.ec2())
+    }
+
+    pub(crate) fn ebs(&self) -> Ebs {
+        Ebs::new(self.endpoints.ebs())
     }
 
     pub(crate) fn elb(&self) -> Elb {

@@ -1,9 +1,16 @@
 //! Native tests of the CPI's methods. They use the SDK's fake host, with answers for operations (`answers`).
 
 mod answers;
+mod attachments;
+mod changes;
+mod disks;
 mod failures;
+mod heavy_stemcells;
 mod policies;
 mod session;
+mod snapshots;
+mod stemcells;
+mod storage_answers;
 mod vms;
 
 use std::collections::BTreeMap;

@@ -4,8 +4,13 @@ mod images;
 mod instance_types;
 mod instances;
 mod interfaces;
+mod modifications;
 mod networks;
+mod registration;
+mod snapshots;
 mod tags;
+mod volumes;
+mod zones;
 
 use wasm_cpi_sdk::query_api::Operation;
 use wasm_cpi_sdk::xml::{Element, XmlError};
@@ -14,7 +19,9 @@ pub(crate) use images::Image;
 pub(crate) use instance_types::InstanceType;
 pub(crate) use instances::{AttachedVolume, Instance};
 pub(crate) use interfaces::Interface;
+pub(crate) use modifications::Modification;
 pub(crate) use networks::{Address, RouteTable, SecurityGroup, Subnet};
+pub(crate) use volumes::Volume;
 
 use super::Query;
 
@@ -33,6 +40,11 @@ impl Ec2 {
     /// Returns a request that has the same effect if it is sent twice.
     fn repeatable<T>(&self, operation: Operation, read: fn(&Element) -> Result<T, XmlError>) -> Query<T> {
         Query::repeatable(&self.url, operation, read)
+    }
+
+    /// Returns a request that has another effect if it is sent twice.
+    fn once<T>(&self, operation: Operation, read: fn(&Element) -> Result<T, XmlError>) -> Query<T> {
+        Query::once(&self.url, operation, read)
     }
 }
 

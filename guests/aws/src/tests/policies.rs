@@ -34,8 +34,13 @@ const SOURCES: &str = concat!(
     include_str!("../api/ec2/instance_types.rs"),
     include_str!("../api/ec2/instances.rs"),
     include_str!("../api/ec2/interfaces.rs"),
+    include_str!("../api/ec2/modifications.rs"),
     include_str!("../api/ec2/networks.rs"),
+    include_str!("../api/ec2/registration.rs"),
+    include_str!("../api/ec2/snapshots.rs"),
     include_str!("../api/ec2/tags.rs"),
+    include_str!("../api/ec2/volumes.rs"),
+    include_str!("../api/ec2/zones.rs"),
     include_str!("../api/elb.rs"),
     include_str!("../api/elbv2.rs"),
 );
