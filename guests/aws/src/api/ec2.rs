@@ -17,10 +17,10 @@ use wasm_cpi_sdk::xml::{Element, XmlError};
 
 pub(crate) use images::Image;
 pub(crate) use instance_types::InstanceType;
-pub(crate) use instances::{AttachedVolume, Instance};
+pub(crate) use instances::Instance;
 pub(crate) use interfaces::Interface;
 pub(crate) use modifications::Modification;
-pub(crate) use networks::{Address, RouteTable, SecurityGroup, Subnet};
+pub(crate) use networks::{Address, RouteTable, SecurityGroup};
 pub(crate) use volumes::Volume;
 
 use super::Query;

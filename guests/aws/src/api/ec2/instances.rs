@@ -17,7 +17,6 @@ pub(crate) struct Instance {
     pub(crate) reason: Option<(String, String)>,
     pub(crate) kind: String,
     pub(crate) zone: String,
-    pub(crate) root_device: String,
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) volumes: Vec<AttachedVolume>,
     pub(crate) tags: Tags,
@@ -53,7 +52,6 @@ impl Instance {
             reason,
             kind: text_or_empty(item, "instanceType"),
             zone: text_or_empty(item, "placement/availabilityZone"),
-            root_device: text_or_empty(item, "rootDeviceName"),
             interfaces: item
                 .items("networkInterfaceSet/item")
                 .into_iter()
