@@ -8,11 +8,12 @@ mod vms;
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 use tests::aws::{Client, Gateway, Service, element};
 use tests::registry_server::RegistryServer;
 use tests::response::CANARY;
-use tests::{Call, Job, Response, dist};
+use tests::{Call, Job, Response, archive, dist, job};
 
 /// The machine may be busy.
 const GUARD: Duration = Duration::from_secs(240);
@@ -155,6 +156,17 @@ impl<'g> Cpi<'g> {
     fn operations(&self) -> Vec<String> {
         let lines = self.gateway.records().into_iter().map(|record| record.line());
         lines.filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
+    }
+
+    /// Writes the image file of a heavy stemcell, as a client unpacks it, and returns its path.
+    fn image(&self) -> PathBuf {
+        let path = self.job.path("image");
+        // Zeros between two blocks that are not.
+        let mut disk = vec![1; 512 << 10];
+        disk.extend(vec![0; 1 << 20]);
+        disk.extend([2; 4096]);
+        job::write(&path, &archive::gzip(&archive::tar(&[("root.img", &disk)])));
+        path
     }
 
     /// Returns the light stemcell of the cloud's image.

@@ -218,6 +218,35 @@ fn wrong_cloud_properties_and_networks_are_refused_before_anything_is_sent() {
 }
 
 #[test]
+fn a_vm_in_another_zone_than_its_disk_is_refused_before_it_is_created() {
+    let volume = |zone: &str| {
+        format!(
+            "<R><volumeSet><item><volumeId>vol-1</volumeId><size>1</size><status>available</status>\
+             <availabilityZone>{zone}</availabilityZone></item></volumeSet></R>"
+        )
+    };
+    for (found, is_created) in
+        [(volume("us-east-1a"), true), (volume("us-east-1b"), false), (failure("InvalidVolume.NotFound"), true)]
+    {
+        let host = start(&[
+            ("DescribeImages", image()),
+            ("DescribeVolumes", found),
+            ("RunInstances", launched()),
+            ("DescribeInstances", running("i-1", &interfaces(1))),
+        ]);
+        let mut request = request(small(), vec![manual()]);
+        request.disks = vec!["vol-1".into()];
+        let created = cpi().create_vm(request);
+        assert_eq!(created.is_ok(), is_created);
+        assert_eq!(operations(&host).contains(&"RunInstances".to_owned()), is_created);
+        if let Err(error) = created {
+            assert!(error.message.contains("disk `vol-1` is in `us-east-1b`"), "{error}");
+            assert_eq!(advice(&error.kind), Some(false));
+        }
+    }
+}
+
+#[test]
 fn deleting_a_vm_removes_it_from_what_points_to_it_and_waits_until_it_has_ended() {
     let tag = |key: &str, value: &str| format!("<item><key>{key}</key><value>{value}</value></item>");
     let tags = [

@@ -19,6 +19,7 @@ pub(crate) struct Volume {
     pub(crate) throughput: Option<u64>,
     pub(crate) encrypted: bool,
     pub(crate) kms_key: Option<String>,
+    pub(crate) zone: String,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) tags: Tags,
 }
@@ -53,6 +54,7 @@ impl Volume {
             throughput: item.parsed("throughput")?,
             encrypted: item.parsed("encrypted")?.unwrap_or(false),
             kms_key: item.text("kmsKeyId").map(str::to_owned),
+            zone: text_or_empty(item, "availabilityZone"),
             attachments: item.items("attachmentSet/item").into_iter().map(Attachment::read).collect(),
             tags: tags::read(item),
         })
