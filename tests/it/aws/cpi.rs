@@ -164,7 +164,7 @@ impl<'g> Cpi<'g> {
         // Zeros between two blocks that are not.
         let mut disk = vec![1; 512 << 10];
         disk.extend(vec![0; 1 << 20]);
-        disk.extend([2; 4096]);
+        disk.extend(vec![2; 512 << 10]);
         job::write(&path, &archive::gzip(&archive::tar(&[("root.img", &disk)])));
         path
     }
