@@ -81,18 +81,21 @@ impl Ec2 {
         self.repeatable(operation("CreateVolume").set_all(parameters), |answer| {
             answer.required_text("volumeId").map(str::to_owned)
         })
+        .creates("created volume", Clone::clone)
     }
 
     pub(crate) fn delete_volume(&self, id: &str) -> Query<()> {
-        self.once(operation("DeleteVolume").set("VolumeId", id), nothing)
+        self.once(operation("DeleteVolume").set("VolumeId", id), nothing).changes(format!("deleted volume {id}"))
     }
 
     pub(crate) fn attach_volume(&self, volume: &str, instance: &str, device: &str) -> Query<()> {
         let operation = operation("AttachVolume").set("VolumeId", volume).set("InstanceId", instance);
         self.once(operation.set("Device", device), nothing)
+            .changes(format!("attached volume {volume} to instance {instance} as {device}"))
     }
 
     pub(crate) fn detach_volume(&self, volume: &str, instance: &str) -> Query<()> {
         self.once(operation("DetachVolume").set("VolumeId", volume).set("InstanceId", instance), nothing)
+            .changes(format!("detached volume {volume} from instance {instance}"))
     }
 }
