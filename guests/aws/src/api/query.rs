@@ -9,7 +9,7 @@ use wasm_cpi_sdk::retry::{Repeat, Retry};
 use wasm_cpi_sdk::xml::{Element, XmlError};
 
 use super::ApiError;
-use crate::error::{is_internal, is_throttled};
+use crate::error::{is_capacity, is_internal, is_throttled};
 
 /// The time in which a request is repeated.
 const BUDGET: Duration = Duration::from_secs(3 * 60);
@@ -112,7 +112,7 @@ impl<T> Query<T> {
             return Repeat::Later;
         }
         let is_unclear = match &error.cause {
-            Cause::Status { status, .. } => is_internal(&code) || *status >= 500,
+            Cause::Status { status, .. } => is_internal(&code) || (*status >= 500 && !is_capacity(&code)),
             Cause::Transport { .. } => true,
             Cause::Build(_) | Cause::Decode(_) => false,
         };

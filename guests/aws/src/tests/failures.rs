@@ -21,6 +21,7 @@ fn advice(kind: &ErrorKind) -> Option<bool> {
 fn a_launch_that_ec2_refuses_leaves_nothing_and_says_whether_to_retry() {
     for (status, code, retry, hint) in [
         (400, "InsufficientInstanceCapacity", true, ""),
+        (500, "InsufficientInstanceCapacity", true, ""),
         (400, "InsufficientHostCapacity", true, ""),
         (400, "InvalidParameterValue", false, ""),
         (400, "Unsupported", false, ""),

@@ -15,8 +15,8 @@ fn a_deployment_can_be_created_and_deleted_with_each_api_version_without_leftove
         let stemcell = upload_stemcell(&cpi);
         let light = json!({"name": "light", "version": "1", "ami": {"us-east-1": cpi.cloud["image"]}});
         assert_eq!(cpi.ok("create_stemcell", json!([cpi.image(), light])), cpi.stemcell());
-        let disk = cpi.ok("create_disk", json!([1500, {"type": "gp3"}, null]));
-        let vm = create_vm(&cpi, &stemcell, &disk);
+        let vm = create_vm(&cpi, &stemcell);
+        let disk = cpi.ok("create_disk", json!([1500, {"type": "gp3"}, vm]));
         assert_eq!(cpi.ok("has_vm", json!([vm])), true);
         let metadata = json!({"director": "bosh", "deployment": "d", "job": "web", "index": "0", "name": "web/1"});
         cpi.ok("set_vm_metadata", json!([vm, metadata]));
@@ -87,7 +87,7 @@ fn attach_disk(cpi: &Cpi<'_>, vm: &str, disk: &Value) {
 }
 
 /// Creates a VM that uses everything that an operator can connect to it.
-fn create_vm(cpi: &Cpi<'_>, stemcell: &str, disk: &Value) -> String {
+fn create_vm(cpi: &Cpi<'_>, stemcell: &str) -> String {
     let mut networks = cpi.manual("10.0.0.21");
     networks["public"] = json!({"type": "vip", "ip": cpi.cloud["elastic_ip"], "cloud_properties": {}});
     let properties = with(
@@ -100,7 +100,7 @@ fn create_vm(cpi: &Cpi<'_>, stemcell: &str, disk: &Value) -> String {
             "metadata_options": {"http_tokens": "required"}, "root_disk": {"size": 8192}, "tags": {"cost": 7},
         }),
     );
-    let arguments = json!(["agent-1", stemcell, properties, networks, [disk], tests::cloud::env()]);
+    let arguments = json!(["agent-1", stemcell, properties, networks, [], tests::cloud::env()]);
     let (vm, returned) = cpi.create_vm(arguments);
     if cpi.version > 1 {
         assert_eq!(returned["net"]["ip"], "10.0.0.21");
