@@ -15,8 +15,8 @@ import botocore.loaders
 OPERATIONS = {
     "ec2": """
         AssignIpv6Addresses AssignPrivateIpAddresses AssociateAddress AttachVolume CopyImage CreateNetworkInterface
-        CreateRoute CreateSnapshot CreateTags CreateVolume DeleteNetworkInterface DeleteSnapshot DeleteVolume
-        DeregisterImage DescribeAddresses DescribeAvailabilityZones DescribeImages DescribeInstanceAttribute
+        CreateRoute CreateSnapshot CreateTags CreateVolume DeleteNetworkInterface DeleteRoute DeleteSnapshot
+        DeleteVolume DeregisterImage DescribeAddresses DescribeAvailabilityZones DescribeImages DescribeInstanceAttribute
         DescribeInstanceTypes DescribeInstances DescribeNetworkInterfaces DescribeRouteTables DescribeSecurityGroups
         DescribeSnapshots DescribeSubnets DescribeVolumes DescribeVolumesModifications DetachVolume DisassociateAddress
         ModifyInstanceAttribute ModifyNetworkInterfaceAttribute ModifyVolume RebootInstances RegisterImage ReplaceRoute

@@ -1,6 +1,7 @@
 //! The simulated AWS: behind a gateway, as a program, in the opinion of botocore and moto, and used by a guest
 //! whose requests the host signs.
 
+mod cpi;
 mod gateway;
 mod metadata_credentials;
 mod moto;

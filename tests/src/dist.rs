@@ -54,6 +54,11 @@ pub fn openstack() -> PathBuf {
     file("openstack.wasm")
 }
 
+/// Returns the path of the CPI for AWS.
+pub fn aws() -> PathBuf {
+    file("aws.wasm")
+}
+
 pub fn probe_sha256() -> &'static str {
     static DIGEST: OnceLock<String> = OnceLock::new();
     DIGEST.get_or_init(|| sha256_of(&probe()))

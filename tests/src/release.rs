@@ -63,10 +63,21 @@ impl Installation {
     pub fn new(root: &Path) -> Installation {
         let installation = Installation { root: root.to_owned() };
         installation.package("wasm-cpi", &[("wasm-cpi", &dist::tool()), ("wasm-cpi-run", &dist::hot())]);
-        let preset = dist::root().join("guests/openstack/policy.json");
-        let guests = [("probe.wasm", dist::probe()), ("openstack.wasm", dist::openstack()), ("openstack.json", preset)];
+        let preset = |file: &str| dist::root().join("guests").join(file);
+        let guests = [
+            ("probe.wasm", dist::probe()),
+            ("openstack.wasm", dist::openstack()),
+            ("openstack.json", preset("openstack/policy.json")),
+            ("aws.wasm", dist::aws()),
+            ("aws.json", preset("aws/policy.json")),
+            ("aws-instance-profile.json", preset("aws/policy-instance-profile.json")),
+            ("aws-assumed-role.json", preset("aws/policy-assumed-role.json")),
+            ("aws-ec2-endpoint.json", preset("aws/policy-ec2-endpoint.json")),
+            ("aws-elb-endpoint.json", preset("aws/policy-elb-endpoint.json")),
+            ("aws-ebs-endpoint.json", preset("aws/policy-ebs-endpoint.json")),
+        ];
         installation.package("wasm-cpi-guests", &guests.each_ref().map(|(name, path)| (*name, path.as_path())));
-        for guest in ["probe.wasm", "openstack.wasm"] {
+        for guest in ["probe.wasm", "openstack.wasm", "aws.wasm"] {
             let file = installation.path("packages/wasm-cpi-guests").join(guest);
             let pin = format!("{}  {guest}\n", dist::sha256_of(&file));
             job::write(&file.with_extension("wasm.sha256"), pin.as_bytes());

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::thread;
 
 /// The guests in the guests' workspace; each is built as `target/dist/<name>.wasm`.
-pub(crate) const GUESTS: &[&str] = &["probe", "openstack"];
+pub(crate) const GUESTS: &[&str] = &["probe", "openstack", "aws"];
 
 /// The tool, with the compiler: the name of the program and of its package.
 pub(crate) const TOOL: &str = "wasm-cpi";

@@ -20,7 +20,7 @@ pub(crate) const PAGE: &str = "docs/messages.md";
 /// Files and directories in the order of a request through the code; the files of a directory are in
 /// the order of their names. A file belongs to the first entry that its path starts with, so
 /// `runtime/src/` stands for the modules that no other entry names.
-const REVIEW_ORDER: [&str; 32] = [
+const REVIEW_ORDER: [&str; 33] = [
     "runtime/run/src/",
     "runtime/src/main.rs",
     "runtime/src/startup",
@@ -49,6 +49,7 @@ const REVIEW_ORDER: [&str; 32] = [
     "runtime/src/",
     "guests/sdk/src/",
     "guests/openstack/src/",
+    "guests/aws/src/",
     "guests/probe/src/",
     "release/jobs/wasm_cpi/templates/",
     "release/jobs/",

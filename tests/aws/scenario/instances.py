@@ -106,6 +106,13 @@ def launch(cloud, own):
     cloud.do("create a route", "ec2", "create_route", route)
     cloud.do("create a route again", "ec2", "create_route", route, "RouteAlreadyExists")
     cloud.do("replace a route", "ec2", "replace_route", route)
+    cloud.do(
+        "delete a route",
+        "ec2",
+        "delete_route",
+        lambda: {"RouteTableId": own["route_table"], "DestinationCidrBlock": "10.9.0.0/16"},
+    )
+    cloud.do("create a route anew", "ec2", "create_route", route)
     association = cloud.do(
         "associate an address",
         "ec2",

@@ -93,7 +93,7 @@ fn the_release_manifest_has_the_digests_and_fingerprints_of_jobs_and_packages() 
         let items = manifest[list].as_array().unwrap();
         items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names("jobs"), ["openstack_cpi", "wasm_cpi"]);
+    assert_eq!(names("jobs"), ["aws_cpi", "openstack_cpi", "wasm_cpi"]);
     assert_eq!(names("packages"), ["wasm-cpi", "wasm-cpi-guests"]);
     for list in ["jobs", "packages"] {
         for item in manifest[list].as_array().unwrap() {

@@ -50,6 +50,7 @@ fn full() -> Value {
         "guest": {"package": "acme-cpi", "file": "lib/acme.wasm", "sha256": "a".repeat(64),
                   "signature": {"ed25519": ["key"], "threshold": 1}},
         "openstack": {"auth_url": "https://old.test/v3", "region": "r"},
+        "aws": {"default_key_name": "k"},
         "properties": {"auth_url": "https://new.test/v3", "quotes": "a\"b\\c#{d}<%= e %>\u{e9}"},
         "policy": {"version": 1, "expose": ["region"], "presets": [{"package": "acme-cpi", "file": "p.json"}]},
         "agent": {"mbus": "nats://m.test", "blobstore": {"provider": "s3", "options": {"bucket_name": "b"}}},
@@ -74,7 +75,8 @@ fn a_full_manifest_sets_every_key_of_the_config() {
         json!({
             "version": 1,
             "guest": full["guest"],
-            "properties": {"auth_url": "https://new.test/v3", "region": "r", "quotes": full["properties"]["quotes"]},
+            "properties": {"auth_url": "https://new.test/v3", "region": "r", "default_key_name": "k",
+                           "quotes": full["properties"]["quotes"]},
             "agent": {"ntp": ["n.test"], "mbus": "nats://m.test",
                       "blobstore": {"provider": "s3", "options": {"bucket_name": "b"}}},
             "registry": {"endpoint": "https://r.test:25777", "user": "u", "password": "p", "ca": "PEM",
@@ -188,6 +190,7 @@ fn the_error_for_an_invalid_manifest_names_the_property_without_its_value() {
         ),
         (json!({"properties": secret}), "property 'properties' must be a hash"),
         (json!({"openstack": [secret]}), "property 'openstack' must be a hash"),
+        (json!({"aws": secret}), "property 'aws' must be a hash"),
         (json!({"policy": secret}), "property 'policy' must be a hash"),
         (json!({"ntp": secret}), "property 'ntp' must be a list of strings"),
         (json!({"agent": {"mbus": {"url": secret}}}), "property 'agent.mbus' must be a string (received Hash)"),
@@ -303,7 +306,8 @@ fn every_property_is_used_and_described_with_its_type() {
     });
     let local = json!({"guest": guest, "blobstore": {"provider": "local", "path": "/p"}});
     let of_wasm_cpi = [json!({"guest": guest}), full(), others, local];
-    for (job, manifests) in [("wasm_cpi", &of_wasm_cpi[..]), ("openstack_cpi", &[json!({})])] {
+    for (job, manifests) in [("wasm_cpi", &of_wasm_cpi[..]), ("openstack_cpi", &[json!({})]), ("aws_cpi", &[json!({})])]
+    {
         let source = job_source(job);
         let spec = yaml(&source.join("spec"));
         assert_eq!(spec["name"], job);

@@ -119,6 +119,7 @@ const OPERATIONS: &[(&str, &[&str], Handler)] = &[
         volumes::create,
     ),
     ("DeleteNetworkInterface", &["NetworkInterfaceId"], interfaces::delete),
+    ("DeleteRoute", &["RouteTableId", "DestinationCidrBlock", "DestinationIpv6CidrBlock"], routes::delete),
     ("DeleteSnapshot", &["SnapshotId"], snapshots::delete),
     ("DeleteVolume", &["VolumeId"], volumes::delete),
     ("DeregisterImage", &["ImageId", "DeleteAssociatedSnapshots"], images::deregister),

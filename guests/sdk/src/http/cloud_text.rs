@@ -29,7 +29,10 @@ fn in_json(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Object(object) => {
-            let here = KEYS.iter().find_map(|key| match object.get(*key) {
+            // APIs write `message` or `Message`.
+            let named =
+                |key: &str| object.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);
+            let here = KEYS.iter().find_map(|key| match named(key) {
                 Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
                 _ => None,
             });
@@ -76,6 +79,7 @@ mod tests {
     fn the_message_is_found_in_the_usual_places() {
         for (body, text) in [
             (r#"{"message":"no quota"}"#, "no quota"),
+            (r#"{"Message":"not authorized","Reason":"x"}"#, "not authorized"),
             (r#"{"itemNotFound":{"code":404,"message":"Server x not found"}}"#, "Server x not found"),
             (r#"{"error":{"code":409,"errors":[{"domain":"global"}],"message":"in use"}}"#, "in use"),
             (r#"{"error":"invalid_grant","error_description":"expired"}"#, "expired"),

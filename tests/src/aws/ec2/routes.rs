@@ -37,6 +37,25 @@ pub(super) fn replace(state: &mut State, call: &Call<'_>) -> Result<Value, Error
     done()
 }
 
+pub(super) fn delete(state: &mut State, call: &Call<'_>) -> Result<Value, Error> {
+    let given = call.parameters;
+    let table = state.find(Kind::RouteTable, call.account, required(given, "RouteTableId")?)?;
+    let (key, destination) = destination(given)?;
+    let mut routes = table.view["routeSet"].as_array().cloned().unwrap_or_default();
+    match routes.iter().position(|route| route[key] == destination) {
+        Some(known) if routes[known]["gatewayId"] == "local" => {
+            return Err(invalid("destination", destination, "The local route cannot be deleted."));
+        }
+        Some(known) => drop(routes.remove(known)),
+        None => {
+            let message = format!("no route with destination-cidr-block {destination} in route table {}", table.id);
+            return Err(Error::new("InvalidRoute.NotFound", message));
+        }
+    }
+    state.resources.set(&table.id, "routeSet", json!(routes));
+    done()
+}
+
 fn put(state: &mut State, call: &Call<'_>, replaces: bool) -> Result<(), Error> {
     let given = call.parameters;
     let table = state.find(Kind::RouteTable, call.account, required(given, "RouteTableId")?)?;
