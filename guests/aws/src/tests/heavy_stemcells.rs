@@ -233,7 +233,8 @@ fn a_missing_right_is_named() {
 
 #[test]
 fn a_stemcell_that_fails_leaves_nothing() {
-    let cases: [(&str, Vec<(&str, Answer)>, &[&str]); 4] = [
+    type Case = (&'static str, Vec<(&'static str, Answer)>, &'static [&'static str]);
+    let cases: [Case; 4] = [
         ("its status is `error`", vec![("DescribeSnapshots", snapshots(&["snap-1"], "error"))], &["DeleteSnapshot"]),
         (
             "UnauthorizedOperation",
