@@ -166,7 +166,9 @@ fn unit(repo: &Repo, steps: &mut Steps, rest: &[String]) {
         // What plain `cargo test` runs and the tests of the hot program, over the dependencies that the programs
         // were built with: to compile them a second time takes minutes. No time is spent on optimising test code.
         let mut cargo = cargo_with_shipped_profile(repo, "test");
-        for package in ["wasm-cpi", "wasm-cpi-checks", "wasm-cpi-policy", "wasm-cpi-run", "wasm-cpi-sigv4", "sigv4-tests"] {
+        for package in
+            ["wasm-cpi", "wasm-cpi-checks", "wasm-cpi-policy", "wasm-cpi-run", "wasm-cpi-sigv4", "sigv4-tests"]
+        {
             cargo.args(["--config", &format!("profile.release.package.{package}.opt-level=0"), "--package", package]);
         }
         run_tests(&mut cargo, rest)
