@@ -3,7 +3,10 @@
 //! A `Cpi` is a job with the shipped presets and without further grants. Every response is searched for the
 //! secrets of the job.
 
+mod fault_matrix;
+mod faults;
 mod lifecycle;
+mod scenarios;
 mod vms;
 
 use serde_json::{Value, json};
@@ -83,10 +86,15 @@ impl<'g> Cpi<'g> {
     #[track_caller]
     fn run(&self, method: &str, arguments: Value) -> Response {
         let response = self.call(method, arguments).run();
+        self.check_no_secrets(&response);
+        response
+    }
+
+    #[track_caller]
+    fn check_no_secrets(&self, response: &Response) {
         let output = format!("{}{}", response.json, response.stderr);
         let secret = self.cloud["secret_access_key"].as_str().unwrap_or("?");
         assert!(!output.contains(secret), "a secret is in the output: {output}");
-        response
     }
 
     /// Returns the result of a call that must succeed.
