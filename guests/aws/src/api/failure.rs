@@ -17,7 +17,7 @@ pub(crate) struct ApiError {
     /// The API's own message.
     message: Option<String>,
     request_id: Option<String>,
-    cause: RequestError,
+    cause: Box<RequestError>,
 }
 
 impl ApiError {
@@ -29,7 +29,7 @@ impl ApiError {
         let text = |names: &[&str]| body.as_ref().and_then(|body| names.iter().find_map(|name| first(body, name)));
         let (code, message) = (text(&["Code"]), text(&["Message"]));
         let request_id = text(&["RequestID", "RequestId"]);
-        Self { operation: operation.to_owned(), code, message, request_id, cause }
+        Self { operation: operation.to_owned(), code, message, request_id, cause: Box::new(cause) }
     }
 
     /// Returns an error with the code and the request's ID of a JSON API, which has them in headers.
@@ -39,7 +39,13 @@ impl ApiError {
             Cause::Status { text, .. } => text.clone(),
             _ => None,
         };
-        Self { operation: operation.to_owned(), code: owned(code), message, request_id: owned(request_id), cause }
+        Self {
+            operation: operation.to_owned(),
+            code: owned(code),
+            message,
+            request_id: owned(request_id),
+            cause: Box::new(cause),
+        }
     }
 
     /// Returns the API's code, or an empty text.

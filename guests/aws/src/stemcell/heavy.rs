@@ -88,7 +88,7 @@ fn snapshot_body(
 /// Writes the root disk into the snapshot, and completes it.
 fn fill(session: &Session, started: &Started, member: &Member) -> Result<(), Error> {
     let block = u64::from(started.block_bytes);
-    if block == 0 || member.size % block != 0 {
+    if block == 0 || !member.size.is_multiple_of(block) {
         return Err(Error::cpi(format!(
             "{} of the stemcell's archive has {} bytes, but EBS takes whole blocks of {block} bytes; use a stemcell whose root disk \
              is a multiple of that",
