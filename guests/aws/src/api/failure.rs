@@ -17,6 +17,7 @@ pub(crate) struct ApiError {
     /// The API's own message.
     message: Option<String>,
     request_id: Option<String>,
+    /// Boxed, because most results are not errors, and this is large.
     cause: Box<RequestError>,
 }
 

@@ -231,12 +231,10 @@ fn a_missing_right_is_named() {
     assert!(error.message.contains(r#""Action": "ebs:PutSnapshotBlock""#), "{error}");
 }
 
-/// A fault, the answers that make it, and what the error or the requests are.
-type Case<'a> = (&'a str, Vec<(&'a str, Answer)>, &'a [&'a str]);
-
 #[test]
 fn a_stemcell_that_fails_leaves_nothing() {
-    let cases: [Case<'_>; 4] = [
+    type Case = (&'static str, Vec<(&'static str, Answer)>, &'static [&'static str]);
+    let cases: [Case; 4] = [
         ("its status is `error`", vec![("DescribeSnapshots", snapshots(&["snap-1"], "error"))], &["DeleteSnapshot"]),
         (
             "UnauthorizedOperation",
