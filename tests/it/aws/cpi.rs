@@ -3,7 +3,9 @@
 //! A `Cpi` is a job with the shipped presets and without further grants. Every response is searched for the
 //! secrets of the job.
 
+mod disks;
 mod lifecycle;
+mod stemcells;
 mod vms;
 
 use serde_json::{Value, json};
