@@ -6,6 +6,7 @@ mod changes;
 mod disks;
 mod failures;
 mod heavy_stemcells;
+mod log_lines;
 mod policies;
 mod session;
 mod snapshots;

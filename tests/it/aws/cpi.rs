@@ -1,27 +1,31 @@
-//! The AWS guest, called through the rendered job of the release as a Director does, on the simulator.
+//! The AWS guest, called through the rendered job of the release as a Director does, on the simulator and on moto.
 //!
 //! A `Cpi` is a job with the shipped presets and without further grants. Every response is searched for the
 //! secrets of the job.
 
 mod disks;
+mod least_privilege;
 mod lifecycle;
+mod moto;
 mod stemcells;
 mod vms;
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 use tests::aws::{Client, Gateway, Service, element};
 use tests::registry_server::RegistryServer;
 use tests::response::CANARY;
-use tests::{Call, Job, Response, dist};
+use tests::{Call, Job, Response, archive, dist, job};
 
 /// The machine may be busy.
 const GUARD: Duration = Duration::from_secs(240);
 
 /// A Director's CPI on a cloud.
 struct Cpi<'g> {
-    gateway: &'g Gateway,
+    /// Absent on moto, which has none in front of it.
+    gateway: Option<&'g Gateway>,
     cloud: Value,
     client: Client,
     job: Job,
@@ -37,7 +41,11 @@ impl<'g> Cpi<'g> {
 
     /// Returns a CPI with more properties, for a version of the API. Version 1 uses a registry.
     fn with(gateway: &'g Gateway, version: u32, more: &Value) -> Cpi<'g> {
-        let cloud = gateway.cloud();
+        Cpi { gateway: Some(gateway), ..Cpi::on(gateway.cloud(), version, more) }
+    }
+
+    /// Returns a CPI on the cloud of this description.
+    fn on(cloud: Value, version: u32, more: &Value) -> Cpi<'g> {
         let mut aws = json!({
             "region": cloud["region"], "access_key_id": cloud["access_key_id"],
             "secret_access_key": cloud["secret_access_key"], "default_key_name": cloud["key_name"],
@@ -67,7 +75,7 @@ impl<'g> Cpi<'g> {
         let job = Job::installed(&manifest);
         assert_eq!(job.call("info", json!([])).run().result()["stemcell_formats"], json!(["aws-raw", "aws-light"]));
         let client = Client::new(&cloud);
-        Cpi { gateway, cloud, client, job, version, registry }
+        Cpi { gateway: None, cloud, client, job, version, registry }
     }
 
     fn call(&self, method: &str, arguments: Value) -> Call<'_> {
@@ -155,8 +163,24 @@ impl<'g> Cpi<'g> {
 
     /// Returns the operations that the gateway saw, in their order.
     fn operations(&self) -> Vec<String> {
-        let lines = self.gateway.records().into_iter().map(|record| record.line());
-        lines.filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
+        let records = self.gateway.map(Gateway::records).unwrap_or_default();
+        let names = records.iter().filter_map(|record| record.line().split(' ').next().map(str::to_owned));
+        names.collect()
+    }
+
+    /// Writes the image file of a heavy stemcell, as a client unpacks it, and returns its path.
+    fn image(&self) -> PathBuf {
+        let path = self.job.path("image");
+        // Zeros between two blocks that are not.
+        let mut disk = vec![1; 512 << 10];
+        disk.extend(vec![0; 1 << 20]);
+        disk.extend(vec![2; 512 << 10]);
+        job::write(&path, &archive::gzip(&archive::tar(&[("root.img", &disk)])));
+        path
+    }
+
+    fn region(&self) -> String {
+        self.cloud["region"].as_str().unwrap_or_default().to_owned()
     }
 
     /// Returns the light stemcell of the cloud's image.

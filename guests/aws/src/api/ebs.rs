@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use wasm_cpi_sdk::http::{self, BlocksSent, Cause, RequestError, segment};
+use wasm_cpi_sdk::log;
 use wasm_cpi_sdk::retry::{Repeat, Retry};
 
 use super::ApiError;
@@ -37,7 +38,10 @@ impl Ebs {
     /// Starts a snapshot. The body has a `ClientToken`.
     pub(crate) fn start_snapshot(&self, body: &Value) -> Result<Started, ApiError> {
         let request = http::post(format!("{}/snapshots", self.url)).json(body);
-        send("StartSnapshot", &request, |response| response.json()).map_err(|failure| failure.error)
+        let started: Started =
+            send("StartSnapshot", &request, |response| response.json()).map_err(|failure| failure.error)?;
+        log::info(format_args!("started snapshot {}", started.id));
+        Ok(started)
     }
 
     /// Writes a file of the stemcell image into a snapshot, and leaves out blocks of zeros. All blocks are sent again if
@@ -56,6 +60,9 @@ impl Ebs {
             _ => Repeat::Never,
         };
         let sent = Retry::for_at_most(BLOCKS_BUDGET).run(decide, || upload.clone().send());
+        if let Ok(sent) = &sent {
+            log::info(format_args!("wrote {} blocks into snapshot {}", sent.sent, snapshot.id));
+        }
         sent.map_err(|error| {
             // The error of an upload has no headers, one of which has the code. The same credentials started the snapshot, so
             // what they lack is this right.
@@ -79,5 +86,6 @@ impl Ebs {
             Err(failure) if failure.is_unclear && failure.error.status() == Some(400) => Ok(()),
             outcome => outcome.map_err(|failure| failure.error),
         }
+        .inspect(|()| log::info(format_args!("completed snapshot {id}")))
     }
 }

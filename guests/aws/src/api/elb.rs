@@ -18,11 +18,14 @@ impl Elb {
 
     pub(crate) fn register(&self, name: &str, instance: &str) -> Query<()> {
         // A load balancer may not know a new instance yet.
-        self.change("RegisterInstancesWithLoadBalancer", name, instance).passing(&["InvalidInstance"])
+        self.change("RegisterInstancesWithLoadBalancer", name, instance)
+            .passing(&["InvalidInstance"])
+            .changes(format!("added instance {instance} to load balancer {name}"))
     }
 
     pub(crate) fn deregister(&self, name: &str, instance: &str) -> Query<()> {
         self.change("DeregisterInstancesFromLoadBalancer", name, instance)
+            .changes(format!("removed instance {instance} from load balancer {name}"))
     }
 
     fn change(&self, action: &str, name: &str, instance: &str) -> Query<()> {

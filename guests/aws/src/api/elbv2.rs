@@ -38,11 +38,14 @@ impl ElbV2 {
 
     pub(crate) fn register(&self, group: &str, instance: &str) -> Query<()> {
         // A new instance may not run yet from the point of view of the load balancer.
-        self.change("RegisterTargets", group, instance).passing(&["InvalidTarget"])
+        self.change("RegisterTargets", group, instance)
+            .passing(&["InvalidTarget"])
+            .changes(format!("added instance {instance} to target group {group}"))
     }
 
     pub(crate) fn deregister(&self, group: &str, instance: &str) -> Query<()> {
         self.change("DeregisterTargets", group, instance)
+            .changes(format!("removed instance {instance} from target group {group}"))
     }
 
     fn change(&self, action: &str, group: &str, instance: &str) -> Query<()> {

@@ -6,6 +6,8 @@ use std::fmt;
 use wasm_cpi_sdk::http::{Cause, RequestError};
 use wasm_cpi_sdk::xml::{self, Element};
 
+use crate::error::{is_capacity, is_throttled};
+
 /// A request that failed.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
@@ -66,7 +68,10 @@ impl ApiError {
         match &self.cause.cause {
             Cause::Build(_) => false,
             Cause::Transport { sent, .. } => *sent,
-            Cause::Status { status, .. } => *status >= 500 && !crate::error::is_throttled(self.code(), Some(*status)),
+            // A lack of capacity and throttling have statuses of failures, too.
+            Cause::Status { status, .. } => {
+                *status >= 500 && !is_throttled(self.code(), Some(*status)) && !is_capacity(self.code())
+            }
             Cause::Decode(_) => true,
         }
     }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use wasm_cpi_sdk::http::{self, Cause, Request, RequestError, Response};
+use wasm_cpi_sdk::log;
 use wasm_cpi_sdk::query_api::{self, Operation};
 use wasm_cpi_sdk::retry::{Repeat, Retry};
 use wasm_cpi_sdk::xml::{Element, XmlError};
 
 use super::ApiError;
-use crate::error::{is_internal, is_throttled};
+use crate::error::{is_capacity, is_internal, is_throttled};
 
 /// The time in which a request is repeated.
 const BUDGET: Duration = Duration::from_secs(3 * 60);
@@ -34,13 +35,21 @@ pub(crate) struct Query<T> {
     /// The codes after which the request can succeed later.
     passing: &'static [&'static str],
     budget: Duration,
+    change: Option<Change<T>>,
     read: fn(&Element) -> Result<T, XmlError>,
+}
+
+/// The line for the log about a request that changes something: a text, and the name of what the request created.
+#[derive(Clone, Debug)]
+struct Change<T> {
+    text: String,
+    name: fn(&T) -> String,
 }
 
 impl<T> Query<T> {
     /// Returns a request that has the same effect if it is sent twice.
     pub(crate) fn repeatable(url: &str, operation: Operation, read: fn(&Element) -> Result<T, XmlError>) -> Self {
-        Self { url: url.to_owned(), operation, effect: Effect::Same, passing: &[], budget: BUDGET, read }
+        Self { url: url.to_owned(), operation, effect: Effect::Same, passing: &[], budget: BUDGET, change: None, read }
     }
 
     /// Returns a request that has another effect if it is sent twice.
@@ -62,6 +71,19 @@ impl<T> Query<T> {
         self
     }
 
+    /// Logs one line when the request has created something: the text and the name of what it created.
+    #[must_use]
+    pub(crate) fn creates(mut self, text: impl Into<String>, name: fn(&T) -> String) -> Self {
+        self.change = Some(Change { text: text.into(), name });
+        self
+    }
+
+    /// Logs this line when the request has changed something.
+    #[must_use]
+    pub(crate) fn changes(self, text: impl Into<String>) -> Self {
+        self.creates(text, |_| String::new())
+    }
+
     /// Sends the request, and repeats it while that can help.
     pub(crate) fn send(&self) -> Result<T, ApiError> {
         self.finish(None)
@@ -79,7 +101,11 @@ impl<T> Query<T> {
             response?.ok()?.xml(self.read)
         };
         let retry = Retry::for_at_most(self.budget);
-        retry.run(|error| self.repeat(error), send).map_err(|error| ApiError::new(self.operation.action(), error))
+        let outcome = retry.run(|error| self.repeat(error), send);
+        if let (Ok(done), Some(Change { text, name })) = (&outcome, &self.change) {
+            log::info(format!("{text} {}", name(done)).trim_end());
+        }
+        outcome.map_err(|error| ApiError::new(self.operation.action(), error))
     }
 
     /// Decides whether the request is sent again after an error.
@@ -92,7 +118,7 @@ impl<T> Query<T> {
             return Repeat::Later;
         }
         let is_unclear = match &error.cause {
-            Cause::Status { status, .. } => is_internal(&code) || *status >= 500,
+            Cause::Status { status, .. } => is_internal(&code) || (*status >= 500 && !is_capacity(&code)),
             Cause::Transport { .. } => true,
             Cause::Build(_) | Cause::Decode(_) => false,
         };
@@ -111,6 +137,7 @@ impl<T> Query<Vec<T>> {
                 effect: self.effect,
                 passing: self.passing,
                 budget: self.budget,
+                change: None,
                 read: |page: &Element| Ok((page.clone(), page.text("nextToken").map(str::to_owned))),
             };
             let (answer, next) = page.send()?;

@@ -32,7 +32,7 @@ pub(crate) const SPEC: [(&str, Treatment); 33] = [
     ("aws.metadata_options", Treatment::Read),
     ("aws.enable_describe_instance_types", Treatment::Read),
     ("aws.connection_options.ca_cert", Treatment::Host),
-    ("aws.stemcell.kernel_id", Treatment::Read),
+    ("aws.stemcell.kernel_id", Treatment::WithoutEffect),
     ("registry.username", Treatment::Moved),
     ("registry.password", Treatment::Moved),
     ("registry.host", Treatment::Moved),

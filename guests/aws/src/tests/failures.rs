@@ -21,6 +21,7 @@ fn advice(kind: &ErrorKind) -> Option<bool> {
 fn a_launch_that_ec2_refuses_leaves_nothing_and_says_whether_to_retry() {
     for (status, code, retry, hint) in [
         (400, "InsufficientInstanceCapacity", true, ""),
+        (500, "InsufficientInstanceCapacity", true, ""),
         (400, "InsufficientHostCapacity", true, ""),
         (400, "InvalidParameterValue", false, ""),
         (400, "Unsupported", false, ""),
@@ -214,6 +215,35 @@ fn wrong_cloud_properties_and_networks_are_refused_before_anything_is_sent() {
         let error = cpi().create_vm(request(small(), networks)).unwrap_err();
         assert!(error.message.contains(part), "{error}");
         assert!(host.requests().is_empty());
+    }
+}
+
+#[test]
+fn a_vm_in_another_zone_than_its_disk_is_refused_before_it_is_created() {
+    let volume = |zone: &str| {
+        format!(
+            "<R><volumeSet><item><volumeId>vol-1</volumeId><size>1</size><status>available</status>\
+             <availabilityZone>{zone}</availabilityZone></item></volumeSet></R>"
+        )
+    };
+    for (found, is_created) in
+        [(volume("us-east-1a"), true), (volume("us-east-1b"), false), (failure("InvalidVolume.NotFound"), true)]
+    {
+        let host = start(&[
+            ("DescribeImages", image()),
+            ("DescribeVolumes", found),
+            ("RunInstances", launched()),
+            ("DescribeInstances", running("i-1", &interfaces(1))),
+        ]);
+        let mut request = request(small(), vec![manual()]);
+        request.disks = vec!["vol-1".into()];
+        let created = cpi().create_vm(request);
+        assert_eq!(created.is_ok(), is_created);
+        assert_eq!(operations(&host).contains(&"RunInstances".to_owned()), is_created);
+        if let Err(error) = created {
+            assert!(error.message.contains("disk `vol-1` is in `us-east-1b`"), "{error}");
+            assert_eq!(advice(&error.kind), Some(false));
+        }
     }
 }
 

@@ -263,3 +263,24 @@ fn iam_policy() -> Value {
         statement("EncryptedDisksWithOwnKeys", actions("kms", kms), Some(for_aws)),
     ]})
 }
+
+/// The table in README.md has every property of the job's spec.
+#[test]
+fn the_readme_has_every_property_with_what_becomes_of_it() {
+    let readme = include_str!("../../README.md");
+    let rows: Vec<(&str, &str)> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+        .filter_map(|(name, rest)| Some((name, rest.split_once(" |")?.0)))
+        .collect();
+    for (name, treatment) in SPEC {
+        let own = rows.iter().find(|(row, _)| *row == name).unwrap_or_else(|| panic!("{name} is not in the table"));
+        let expected: &[&str] = match treatment {
+            Treatment::Read => &["same", "same, but", "same, and"],
+            Treatment::Host => &["same", "same, but"],
+            Treatment::WithoutEffect => &["no effect"],
+            Treatment::Moved => &["without BOSH, in cpi.json"],
+        };
+        assert!(expected.contains(&own.1), "{name}: {}", own.1);
+    }
+}

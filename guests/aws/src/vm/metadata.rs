@@ -1,6 +1,6 @@
 //! `set_vm_metadata`: tags of the instance and of its volumes, in one request.
 
-use wasm_cpi_sdk::{Error, Metadata};
+use wasm_cpi_sdk::{Error, Metadata, log};
 
 use super::not_found;
 use crate::session::Session;
@@ -20,7 +20,14 @@ pub(crate) fn set(session: &Session, vm: &str, metadata: &Metadata) -> Result<()
     };
     let volumes = instance.volumes.iter().map(|volume| volume.volume.as_str());
     let resources: Vec<&str> = std::iter::once(vm).chain(volumes).collect();
-    session.ec2().create_tags(&resources, &tags).send().map_err(|error| not_found(error, vm))
+    match session.ec2().create_tags(&resources, &tags).send() {
+        // Like bosh-aws-cpi: a deployment does not fail because of its tags.
+        Err(error) if matches!(error.code(), "TagLimitExceeded" | "InvalidParameterValue") => {
+            log::warn(format_args!("VM {vm} and its volumes do not get their tags: {error}"));
+            Ok(())
+        }
+        outcome => outcome.map_err(|error| not_found(error, vm)),
+    }
 }
 
 /// Returns the tags for metadata. The name is the Director's `name`, or made of the job, as in bosh-aws-cpi.

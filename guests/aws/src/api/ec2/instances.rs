@@ -96,16 +96,19 @@ impl Ec2 {
     /// Launches an instance and returns its ID. The parameters have a `ClientToken`. The host shows only the places
     /// of the response that the policy lists.
     pub(crate) fn run_instances(&self, parameters: &Value) -> Query<String> {
-        self.repeatable(operation("RunInstances").set_all(parameters), |answer| {
+        let read = |answer: &Element| {
             first(answer, "instanceId").map_or_else(|| answer.required_text("instanceId").map(str::to_owned), Ok)
-        })
+        };
+        self.repeatable(operation("RunInstances").set_all(parameters), read).creates("launched instance", Clone::clone)
     }
 
     pub(crate) fn terminate_instance(&self, id: &str) -> Query<()> {
         self.repeatable(operation("TerminateInstances").set("InstanceId", [id]), nothing)
+            .changes(format!("ended instance {id}"))
     }
 
     pub(crate) fn reboot_instance(&self, id: &str) -> Query<()> {
         self.repeatable(operation("RebootInstances").set("InstanceId", [id]), nothing)
+            .changes(format!("rebooted instance {id}"))
     }
 }

@@ -37,10 +37,12 @@ impl Ec2 {
         self.repeatable(operation("CreateNetworkInterface").set_all(parameters), |answer| {
             read(answer.required("networkInterface")?)
         })
+        .creates("created network interface", |interface| interface.id.clone())
     }
 
     pub(crate) fn delete_interface(&self, id: &str) -> Query<()> {
         self.repeatable(operation("DeleteNetworkInterface").set("NetworkInterfaceId", id), nothing)
+            .changes(format!("deleted network interface {id}"))
     }
 
     /// Returns the interfaces with this tag.
@@ -68,6 +70,7 @@ impl Ec2 {
         let operation = operation("ModifyNetworkInterfaceAttribute").set("NetworkInterfaceId", interface);
         self.repeatable(operation.set(attribute, value), nothing)
             .passing(&["InvalidNetworkInterfaceID.NotFound", "InvalidAttachmentID.NotFound"])
+            .changes(format!("set {attribute} of network interface {interface}"))
     }
 
     /// Associates an Elastic IP, also if it belongs to another instance.
@@ -76,6 +79,8 @@ impl Ec2 {
             .set("AllocationId", allocation)
             .set("NetworkInterfaceId", interface)
             .set("AllowReassociation", true);
-        self.repeatable(operation, nothing).passing(&["IncorrectInstanceState", "InvalidInstanceID"])
+        self.repeatable(operation, nothing)
+            .passing(&["IncorrectInstanceState", "InvalidInstanceID"])
+            .changes(format!("associated Elastic IP {allocation} with network interface {interface}"))
     }
 }

@@ -46,6 +46,7 @@ impl Modification {
 impl Ec2 {
     pub(crate) fn modify_volume(&self, volume: &str, parameters: &Map<String, Value>) -> Query<()> {
         self.once(operation("ModifyVolume").set("VolumeId", volume).set_all(parameters), nothing)
+            .changes(format!("changed volume {volume}"))
     }
 
     /// Returns the last modification of a volume. The request fails if there is none.

@@ -80,14 +80,17 @@ impl Ec2 {
 
     pub(crate) fn create_route(&self, table: &str, destination: &str, interface: &str) -> Query<()> {
         self.repeatable(route("CreateRoute", table, destination).set("NetworkInterfaceId", interface), nothing)
+            .changes(format!("created route {destination} of {table} to network interface {interface}"))
     }
 
     pub(crate) fn replace_route(&self, table: &str, destination: &str, interface: &str) -> Query<()> {
         self.repeatable(route("ReplaceRoute", table, destination).set("NetworkInterfaceId", interface), nothing)
+            .changes(format!("replaced route {destination} of {table} to network interface {interface}"))
     }
 
     pub(crate) fn delete_route(&self, table: &str, destination: &str) -> Query<()> {
         self.repeatable(route("DeleteRoute", table, destination), nothing)
+            .changes(format!("deleted route {destination} of {table}"))
     }
 
     /// Returns the Elastic IP with this address. The request fails if the account does not have it.

@@ -14,11 +14,13 @@ impl Ec2 {
     /// Registers an image and returns its ID. EC2 refuses a second image with the same name.
     pub(crate) fn register_image(&self, parameters: &Value) -> Query<String> {
         self.repeatable(operation("RegisterImage").set_all(parameters), image_id)
+            .creates("registered image", Clone::clone)
     }
 
     /// Copies an image and returns the ID of the copy. The parameters have a `ClientToken`.
     pub(crate) fn copy_image(&self, parameters: &Value) -> Query<String> {
         self.repeatable(operation("CopyImage").set_all(parameters), image_id)
+            .creates("copied the image to", Clone::clone)
     }
 
     /// Returns the IDs of this account's images with this name.
@@ -29,5 +31,6 @@ impl Ec2 {
 
     pub(crate) fn deregister_image(&self, id: &str) -> Query<()> {
         self.repeatable(operation("DeregisterImage").set("ImageId", id), nothing)
+            .changes(format!("deregistered image {id}"))
     }
 }

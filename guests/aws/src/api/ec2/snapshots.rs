@@ -46,9 +46,11 @@ impl Ec2 {
         self.once(operation.set("TagSpecification", tags.specification(&["snapshot"])), |answer| {
             answer.required_text("snapshotId").map(str::to_owned)
         })
+        .creates(format!("created a snapshot of volume {volume}:"), Clone::clone)
     }
 
     pub(crate) fn delete_snapshot(&self, id: &str) -> Query<()> {
         self.repeatable(operation("DeleteSnapshot").set("SnapshotId", id), nothing)
+            .changes(format!("deleted snapshot {id}"))
     }
 }

@@ -16,7 +16,7 @@ impl Ec2 {
             "InvalidSnapshot.NotFound",
             "InvalidAMIID.NotFound",
         ];
-        self.repeatable(operation, nothing).passing(passing)
+        self.repeatable(operation, nothing).passing(passing).changes(format!("tagged {}", resources.join(", ")))
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) struct Volume {
     pub(crate) throughput: Option<u64>,
     pub(crate) encrypted: bool,
     pub(crate) kms_key: Option<String>,
+    pub(crate) zone: String,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) tags: Tags,
 }
@@ -53,6 +54,7 @@ impl Volume {
             throughput: item.parsed("throughput")?,
             encrypted: item.parsed("encrypted")?.unwrap_or(false),
             kms_key: item.text("kmsKeyId").map(str::to_owned),
+            zone: text_or_empty(item, "availabilityZone"),
             attachments: item.items("attachmentSet/item").into_iter().map(Attachment::read).collect(),
             tags: tags::read(item),
         })
@@ -79,18 +81,21 @@ impl Ec2 {
         self.repeatable(operation("CreateVolume").set_all(parameters), |answer| {
             answer.required_text("volumeId").map(str::to_owned)
         })
+        .creates("created volume", Clone::clone)
     }
 
     pub(crate) fn delete_volume(&self, id: &str) -> Query<()> {
-        self.once(operation("DeleteVolume").set("VolumeId", id), nothing)
+        self.once(operation("DeleteVolume").set("VolumeId", id), nothing).changes(format!("deleted volume {id}"))
     }
 
     pub(crate) fn attach_volume(&self, volume: &str, instance: &str, device: &str) -> Query<()> {
         let operation = operation("AttachVolume").set("VolumeId", volume).set("InstanceId", instance);
         self.once(operation.set("Device", device), nothing)
+            .changes(format!("attached volume {volume} to instance {instance} as {device}"))
     }
 
     pub(crate) fn detach_volume(&self, volume: &str, instance: &str) -> Query<()> {
         self.once(operation("DetachVolume").set("VolumeId", volume).set("InstanceId", instance), nothing)
+            .changes(format!("detached volume {volume} from instance {instance}"))
     }
 }

@@ -6,10 +6,10 @@ use wasm_cpi_sdk::{Error, VmRequest};
 use super::super::block_devices::BlockDevices;
 use super::super::connections::Connections;
 use super::super::networks::Networks;
-use super::super::properties::VmProperties;
+use super::super::properties::{VmProperties, invalid};
 use super::super::security_groups::Wanted;
 use super::failure::Failure;
-use crate::api::ec2::{Address, Image};
+use crate::api::ec2::{Address, Image, Volume};
 use crate::api::elbv2::TargetGroup;
 use crate::api::{ApiError, Batch};
 use crate::session::Session;
@@ -46,6 +46,7 @@ impl Plan {
         let asked_targets = connections.groups_query(session).map(|query| batch.add(query));
         let is_described = BlockDevices::need_description(vm, &session.properties);
         let asked_type = is_described.then(|| batch.add(ec2.instance_type(vm.instance_type())));
+        let asked_disks: Vec<_> = request.disks.iter().map(|disk| batch.add(ec2.volume(disk))).collect();
         let mut answers = batch.send();
 
         let image = found_image(image, answers.take(&asked_image)?)?;
@@ -58,6 +59,10 @@ impl Plan {
         let described = asked_type.map(|asked| answers.take(&asked)).transpose()?;
         let described = described.as_ref().and_then(|types| types.iter().find(|kind| kind.name == vm.instance_type()));
 
+        for asked in &asked_disks {
+            check_zone(vm, answers.take(asked))?;
+        }
+
         let subnet = networks.nics.first().map(|nic| nic.subnet.as_str()).unwrap_or_default();
         Ok(Self {
             disks: BlockDevices::plan(vm, &session.properties, &image, described)?,
@@ -68,6 +73,27 @@ impl Plan {
             connections,
             tags: tags(request, vm)?,
         })
+    }
+}
+
+/// Refuses a VM in another zone than a disk that it will get.
+fn check_zone(vm: &VmProperties, found: Result<Vec<Volume>, ApiError>) -> Result<(), Failure> {
+    match found {
+        // Attaching the disk will fail, and then the Director knows which one it is.
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(found) => match found.iter().find(|volume| !volume.zone.is_empty() && volume.zone != vm.zone()) {
+            None => Ok(()),
+            Some(volume) => Err(Failure::final_error(invalid(
+                "availability_zone",
+                &format!(
+                    "is `{}`, but disk `{}` is in `{}`; use the zone of the disk",
+                    vm.zone(),
+                    volume.id,
+                    volume.zone
+                ),
+            ))),
+        },
     }
 }
 
