@@ -3,9 +3,11 @@
 //! A `Cpi` is a job with the shipped presets and without further grants. Every response is searched for the
 //! secrets of the job.
 
+mod disks;
 mod least_privilege;
 mod lifecycle;
 mod moto;
+mod stemcells;
 mod vms;
 
 use serde_json::{Value, json};
