@@ -101,7 +101,8 @@ pub(super) fn run_lifecycle(job: &Job, cloud: &Value) -> Vec<String> {
     guest.wait_for("DescribeInstances", ("InstanceId.1", &vm), "running");
     guest.call("AttachVolume", &[("VolumeId", &disk), ("InstanceId", &vm), ("Device", "/dev/sdf")]);
     guest.wait_for("DescribeVolumes", ("VolumeId.1", &disk), "in-use");
-    guest.call("DetachVolume", &[("VolumeId", &disk)]);
+    // moto cannot detach without the instance.
+    guest.call("DetachVolume", &[("VolumeId", &disk), ("InstanceId", &vm)]);
     guest.wait_for("DescribeVolumes", ("VolumeId.1", &disk), "available");
     guest.call("DeleteVolume", &[("VolumeId", &disk)]);
     guest.call("TerminateInstances", &[("InstanceId.1", &vm)]);

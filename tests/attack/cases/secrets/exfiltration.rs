@@ -3,7 +3,7 @@
 //! detect. In the last case a server sends them in every encoding.
 
 use super::endings::expect_no_leak;
-use super::scenario::{Scenario, Search};
+use super::scenario::{OBTAINED, Scenario, Search};
 use super::secret_set::seed;
 use crate::case::Case;
 use crate::needles::forms;
@@ -52,11 +52,11 @@ fn known(scenario: &Scenario) -> Vec<(String, String)> {
         "client.key",
         "server.",
         "stored.",
-        "token.",
         "captured",
         "env.",
     ];
-    let is_known = |(name, _): &&(String, String)| !unknown.iter().any(|prefix| name.starts_with(prefix));
+    let is_known =
+        |(name, _): &&(String, String)| !unknown.iter().chain(&OBTAINED).any(|prefix| name.starts_with(prefix));
     scenario.secrets.all().iter().filter(is_known).cloned().collect()
 }
 
