@@ -5,6 +5,7 @@ mod cpi;
 mod gateway;
 mod metadata_credentials;
 mod moto;
+mod presets;
 mod second_opinion;
 mod signed_guest;
 mod signed_lifecycle;

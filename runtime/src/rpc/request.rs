@@ -41,7 +41,7 @@ impl Request {
             .map_err(|error| Failure::request(format!("the request is not UTF-8: {error}; send one JSON document")))?;
         let value = strict_json::parse(text, MAX_DEPTH).map_err(|error| {
             let failure =
-                Failure::request(format!("the request is not one JSON document: {error}; send one JSON document"));
+                Failure::request(format!("the request is not one JSON document: {error}; send one complete document"));
             Failure { check: error.check(), ..failure }
         })?;
         let Value::Object(mut fields) = value else {

@@ -1,12 +1,16 @@
-//! The AWS guest, called through the rendered job of the release as a Director does, on the simulator.
+//! The AWS guest, called through the rendered job of the release as a Director does, on the simulator and on moto.
 //!
 //! A `Cpi` is a job with the shipped presets and without further grants. Every response is searched for the
 //! secrets of the job.
 
+mod disks;
 mod fault_matrix;
 mod faults;
+mod least_privilege;
 mod lifecycle;
+mod moto;
 mod scenarios;
+mod stemcells;
 mod vms;
 
 use serde_json::{Value, json};
@@ -23,7 +27,8 @@ const GUARD: Duration = Duration::from_secs(240);
 
 /// A Director's CPI on a cloud.
 struct Cpi<'g> {
-    gateway: &'g Gateway,
+    /// Absent on moto, which has none in front of it.
+    gateway: Option<&'g Gateway>,
     cloud: Value,
     client: Client,
     job: Job,
@@ -39,7 +44,11 @@ impl<'g> Cpi<'g> {
 
     /// Returns a CPI with more properties, for a version of the API. Version 1 uses a registry.
     fn with(gateway: &'g Gateway, version: u32, more: &Value) -> Cpi<'g> {
-        let cloud = gateway.cloud();
+        Cpi { gateway: Some(gateway), ..Cpi::on(gateway.cloud(), version, more) }
+    }
+
+    /// Returns a CPI on the cloud of this description.
+    fn on(cloud: Value, version: u32, more: &Value) -> Cpi<'g> {
         let mut aws = json!({
             "region": cloud["region"], "access_key_id": cloud["access_key_id"],
             "secret_access_key": cloud["secret_access_key"], "default_key_name": cloud["key_name"],
@@ -69,7 +78,7 @@ impl<'g> Cpi<'g> {
         let job = Job::installed(&manifest);
         assert_eq!(job.call("info", json!([])).run().result()["stemcell_formats"], json!(["aws-raw", "aws-light"]));
         let client = Client::new(&cloud);
-        Cpi { gateway, cloud, client, job, version, registry }
+        Cpi { gateway: None, cloud, client, job, version, registry }
     }
 
     fn call(&self, method: &str, arguments: Value) -> Call<'_> {
@@ -162,8 +171,9 @@ impl<'g> Cpi<'g> {
 
     /// Returns the operations that the gateway saw, in their order.
     fn operations(&self) -> Vec<String> {
-        let lines = self.gateway.records().into_iter().map(|record| record.line());
-        lines.filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
+        let records = self.gateway.map(Gateway::records).unwrap_or_default();
+        let names = records.iter().filter_map(|record| record.line().split(' ').next().map(str::to_owned));
+        names.collect()
     }
 
     /// Writes the image file of a heavy stemcell, as a client unpacks it, and returns its path.
@@ -175,6 +185,10 @@ impl<'g> Cpi<'g> {
         disk.extend(vec![2; 512 << 10]);
         job::write(&path, &archive::gzip(&archive::tar(&[("root.img", &disk)])));
         path
+    }
+
+    fn region(&self) -> String {
+        self.cloud["region"].as_str().unwrap_or_default().to_owned()
     }
 
     /// Returns the light stemcell of the cloud's image.

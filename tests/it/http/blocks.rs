@@ -291,10 +291,8 @@ fn the_time_of_a_request_ends_one_try_of_a_block_and_that_of_the_call_ends_the_u
     assert_eq!(server.requests().len(), 3);
 
     let job = audited(job(json!([grant(&server)]))).limits(json!({"create_stemcell_wall_seconds": 1}));
-    let path = job.path("image");
-    files::write(&path, &content(20 * BLOCK));
-    let response = job.call("create_stemcell", json!([path, {"probe": [upload(&server, json!({}))]}])).run();
-    response.reaches("create_stemcell_wall_seconds");
+    let outcome = stemcell(&job, &content(20 * BLOCK), upload(&server, json!({})));
+    failed(&outcome, "cancelled", true, &["the call is ending"]);
     let line = &about(&job, "http")[0];
     assert_eq!((&line["error"], &line["sent"]), (&json!("cancelled"), &json!(true)), "{line}");
     // The next try to send a block would be after `first_byte_seconds`.

@@ -37,7 +37,7 @@ fn release() -> &'static Twice {
     })
 }
 
-/// A shell in the repository, without the variables that cargo sets for the crate of this test.
+/// Returns a shell in the repository, without the variables that cargo sets for the crate of this test.
 fn shell() -> Command {
     let mut shell = Command::new("sh");
     shell.current_dir(dist::root());

@@ -35,9 +35,15 @@ pub(crate) struct Query<T> {
     /// The codes after which the request can succeed later.
     passing: &'static [&'static str],
     budget: Duration,
-    /// What the request changes, and how to name what it creates: the line for the log.
-    change: Option<(String, fn(&T) -> String)>,
+    change: Option<Change<T>>,
     read: fn(&Element) -> Result<T, XmlError>,
+}
+
+/// The line for the log about a request that changes something: a text, and the name of what the request created.
+#[derive(Clone, Debug)]
+struct Change<T> {
+    text: String,
+    name: fn(&T) -> String,
 }
 
 impl<T> Query<T> {
@@ -68,7 +74,7 @@ impl<T> Query<T> {
     /// Logs one line when the request has created something: the text and the name of what it created.
     #[must_use]
     pub(crate) fn creates(mut self, text: impl Into<String>, name: fn(&T) -> String) -> Self {
-        self.change = Some((text.into(), name));
+        self.change = Some(Change { text: text.into(), name });
         self
     }
 
@@ -96,7 +102,7 @@ impl<T> Query<T> {
         };
         let retry = Retry::for_at_most(self.budget);
         let outcome = retry.run(|error| self.repeat(error), send);
-        if let (Ok(done), Some((text, name))) = (&outcome, &self.change) {
+        if let (Ok(done), Some(Change { text, name })) = (&outcome, &self.change) {
             log::info(format!("{text} {}", name(done)).trim_end());
         }
         outcome.map_err(|error| ApiError::new(self.operation.action(), error))

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::generate::{asked, is_about, needs as any_section};
 use super::*;
 
-/// What a need of the second wants beyond one of the first, as text.
+/// Returns what the needs of a new version add to those of an old one, as text.
 fn more(old: &Value, new: &Value) -> Vec<String> {
     let whole = |http: &Value| needs(&json!({"version": 1, "http": http}));
     added_needs(Some(&whole(new)), Some(&whole(old))).iter().map(ToString::to_string).collect()

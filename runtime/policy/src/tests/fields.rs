@@ -19,7 +19,7 @@ fn headers(content_type: &str) -> Vec<(String, String)> {
     vec![("Content-Type".to_owned(), content_type.to_owned()), ("Accept".to_owned(), "*/*".to_owned())]
 }
 
-/// The verdict on a request, and the code of the check that refused.
+/// Returns the verdict on a request: `Ok`, or the code of the check that refused.
 fn judged(policy: &Policy, url: &str, headers: &[(String, String)], body: &[u8]) -> Result<(), String> {
     let destination = Destination::parse(url, 8192).unwrap();
     match policy.judge(&destination, "POST", &Message { headers, body }) {
@@ -330,7 +330,7 @@ fn mistakes_in_fields_are_problems() {
     }
 }
 
-/// JSON documents with few keys, some of which differ in case only.
+/// Generates JSON documents with few keys, some of which differ in case only.
 fn document() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(1)),
@@ -369,7 +369,7 @@ fn entry() -> impl Strategy<Value = Value> {
         .prop_map(|(places, deny)| json!({"places": places, "others": if deny { "deny" } else { "allow" }}))
 }
 
-/// Every value of a document with the keys that lead to it.
+/// Adds every value of a document, with the keys that lead to it.
 fn values(value: &Value, path: Vec<String>, found: &mut Vec<(Vec<String>, Value)>) {
     found.push((path.clone(), value.clone()));
     let below: Vec<(String, &Value)> = match value {
@@ -382,7 +382,7 @@ fn values(value: &Value, path: Vec<String>, found: &mut Vec<(Vec<String>, Value)
     }
 }
 
-/// Whether the entry, as it is written, allows the document.
+/// Returns true if the entry, as it is written, allows the document.
 fn oracle(entry: &Value, document: &Value) -> bool {
     let mut all = Vec::new();
     values(document, Vec::new(), &mut all);

@@ -20,7 +20,7 @@ impl CheckReport {
                 ),
             },
             Err(error) if error.is_absent() => self.warnings.push(format!(
-                "the cache {} does not exist yet: the first call creates it, if its user may, and compiles the guest; run \
+                "the cache directory {} does not exist yet: the first call creates it, if its user may, and compiles the guest; run \
                  `wasm-cpi prepare` to avoid that",
                 path.display()
             )),
@@ -72,7 +72,7 @@ mod tests {
         let mut report = CheckReport::default();
         report.check_cache(Path::new("/nonexistent/cache"), "00");
         let [warning] = report.warnings.as_slice() else { panic!("{:?}", report.warnings) };
-        assert!(warning.starts_with("the cache /nonexistent/cache does not exist yet: "), "{warning}");
+        assert!(warning.starts_with("the cache directory /nonexistent/cache does not exist yet: "), "{warning}");
         assert!(warning.ends_with("run `wasm-cpi prepare` to avoid that"), "{warning}");
     }
 }

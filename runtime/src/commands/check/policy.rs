@@ -24,7 +24,8 @@ impl CheckReport {
             Ok(policy) => {
                 self.check_certificates(&config.policy_path, &policy);
                 self.check_sendable(&policy, &properties, needs);
-                self.good.push(format!("{path}: {} grants", policy.http.len()));
+                let count = policy.http.len();
+                self.good.push(format!("{path}: {count} {}", if count == 1 { "grant" } else { "grants" }));
                 self.report_credentials(config, &policy);
                 if let Some(needs) = needs {
                     let comparison = policy.compare_needs(needs);

@@ -1,7 +1,7 @@
 //! Every way in which a call can end, with a secret in every field. No output, file or
 //! memory of the guest holds a secret, and each secret arrives where it belongs.
 
-use super::scenario::{SERVERS, Scenario, Search};
+use super::scenario::{OBTAINED, SERVERS, Scenario, Search};
 use super::secret_set::seed;
 use crate::case::Case;
 use crate::world::World;
@@ -324,7 +324,8 @@ pub(super) fn expect_no_leak(scenario: &Scenario, response: &Response) -> Result
 }
 
 /// Fails if a file that the call could have written holds a secret. A token may be in the file of its login,
-/// which only this user can read. In the shared cache, only new files are read.
+/// and temporary keys in that of their credentials, which only this user can read. In the shared cache, only new
+/// files are read.
 fn check_files(scenario: &Scenario, job: &Job) -> Result<(), String> {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let start = changed(&job.config_file());
@@ -340,7 +341,8 @@ fn check_files(scenario: &Scenario, job: &Job) -> Result<(), String> {
             let mut names = scenario.secrets.names_in(&bytes);
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if name.starts_with("token-") && mode & 0o777 == 0o600 {
-                names.retain(|name| !name.starts_with("token."));
+                let is_kept = |name: &str| OBTAINED.iter().any(|prefix| name.starts_with(prefix));
+                names.retain(|name| !is_kept(name) || name == "machine.metadata");
             }
             if !names.is_empty() {
                 return Err(format!("{} holds {names:?}", path.display()));

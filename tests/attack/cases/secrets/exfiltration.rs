@@ -3,7 +3,7 @@
 //! detect. In the last case a server sends them in every encoding.
 
 use super::endings::expect_no_leak;
-use super::scenario::{Scenario, Search};
+use super::scenario::{OBTAINED, Scenario, Search};
 use super::secret_set::seed;
 use crate::case::Case;
 use crate::needles::forms;
@@ -44,19 +44,10 @@ pub(super) fn cases() -> Vec<Case> {
 
 /// Returns the names and values of the secrets that the host knows.
 fn known(scenario: &Scenario) -> Vec<(String, String)> {
-    let unknown = [
-        "agent.ntp",
-        "registry.user",
-        "hidden",
-        "process",
-        "client.key",
-        "server.",
-        "stored.",
-        "token.",
-        "captured",
-        "env.",
-    ];
-    let is_known = |(name, _): &&(String, String)| !unknown.iter().any(|prefix| name.starts_with(prefix));
+    let unknown =
+        ["agent.ntp", "registry.user", "hidden", "process", "client.key", "server.", "stored.", "captured", "env."];
+    let is_known =
+        |(name, _): &&(String, String)| !unknown.iter().chain(&OBTAINED).any(|prefix| name.starts_with(prefix));
     scenario.secrets.all().iter().filter(is_known).cloned().collect()
 }
 

@@ -145,9 +145,10 @@ fn configs(world: &World) -> Result<(), String> {
         ("/log", json!({"level": stray})),
         ("/log", json!({"format": stray})),
         ("/limits", json!({"memory_mib": stray})),
-        ("/registry/endpoint", json!(stray)),
+        // Without a scheme, letters are the name of a host.
+        ("/registry/endpoint", json!(format!("ftp://{stray}"))),
         ("/registry/endpoint", json!(format!("https://u:{stray}@registry.iaas.test"))),
-        ("/registry/agent_endpoint", json!(stray)),
+        ("/registry/agent_endpoint", json!(format!("ftp://{stray}"))),
         ("/registry/password", json!(format!("{stray}\u{7}"))),
         ("/guest/sha256", json!(stray)),
         ("/agent/blobstore", json!(stray)),

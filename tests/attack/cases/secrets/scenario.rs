@@ -217,6 +217,10 @@ impl Scenario {
     }
 }
 
+/// How the names of secrets begin that the host obtains from a server and keeps for later calls. The token of the
+/// metadata service has such a name, too, and is not kept.
+pub(super) const OBTAINED: [&str; 3] = ["token.", "machine.", "role."];
+
 /// The metadata service.
 const METADATA: &str = "169.254.169.254";
 
