@@ -56,6 +56,7 @@ impl Ebs {
             .skip_zero_blocks();
         let decide = |error: &RequestError| match &error.cause {
             Cause::Status { status: 429, .. } => Repeat::Throttled,
+            Cause::Status { status: 400, body, .. } if is_throttling(body) => Repeat::Throttled,
             Cause::Status { status: 404 | 500.., .. } | Cause::Transport { .. } => Repeat::Later,
             _ => Repeat::Never,
         };
@@ -88,4 +89,11 @@ impl Ebs {
         }
         .inspect(|()| log::info(format_args!("completed snapshot {id}")))
     }
+}
+
+/// Returns true if this is the body of a `RequestThrottledException`, which has the status of a wrong request. Each of
+/// its reasons says so.
+fn is_throttling(body: &[u8]) -> bool {
+    let error: Value = serde_json::from_slice(body).unwrap_or_default();
+    error["Reason"].as_str().is_some_and(|reason| reason.contains("THROTTLE"))
 }

@@ -189,6 +189,7 @@ fn requests_of_ebs_direct_are_repeated() {
         ("PutSnapshotBlock", dropped()),
         ("PutSnapshotBlock", ebs_error(404, "ResourceNotFoundException")),
         ("PutSnapshotBlock", ebs_error(429, "ThrottlingException")),
+        ("PutSnapshotBlock", Answer::json(400, json!({"Message": "Rate exceeded", "Reason": "ACCOUNT_THROTTLED"}))),
         ("CompleteSnapshot", ebs_error(404, "ResourceNotFoundException")),
         ("CompleteSnapshot", ebs_error(400, "ThrottlingException")),
         ("CompleteSnapshot", dropped()),
@@ -216,6 +217,24 @@ fn after_a_lost_answer_the_state_of_the_snapshot_decides() {
         "creating a stemcell: CompleteSnapshot failed with ValidationException: A message of EBS (request ID req-2)"
     );
     assert_eq!(form_of_ec2(&host, "DeleteSnapshot")["SnapshotId"], "snap-1");
+}
+
+#[test]
+fn a_snapshot_whose_answer_cannot_be_read_is_found_by_its_token_and_deleted() {
+    let faults = || vec![("StartSnapshot", Answer::json(201, json!("nonsense")))];
+    let (host, received) = start(b"aaaa", json!({}), faults(), &[("DeleteSnapshot", done())]);
+    let error = cpi().create_stemcell(heavy(), vec![]).unwrap_err();
+    assert!(error.message.contains("the response's body") && !error.message.contains("left"), "{error}");
+    let starts: Vec<Value> = sent(&received, "StartSnapshot").iter().map(json_body).collect();
+    assert!(starts.len() == 2 && starts[0] == starts[1], "{starts:?}");
+    assert_eq!(form_of_ec2(&host, "DeleteSnapshot")["SnapshotId"], "snap-1");
+    let refusal = [("DeleteSnapshot", refused("UnauthorizedOperation"))];
+    let (_host, _) = start(b"aaaa", json!({}), faults(), &refusal);
+    let error = cpi().create_stemcell(heavy(), vec![]).unwrap_err();
+    assert!(
+        error.message.contains("a snapshot may be left in the cloud, which EBS cancels after 60 minutes"),
+        "{error}"
+    );
 }
 
 #[test]
