@@ -138,7 +138,13 @@ fn no_disk_is_left_or_created_twice_whatever_fails_once() {
     let before = cpi.contents();
     let broken = || service_error(Service::Ec2, 500, "InternalError", "An internal error has occurred.");
     let operations = [
-        "CreateVolume", "AttachVolume", "CreateSnapshot", "ModifyVolume", "DetachVolume", "DeleteSnapshot", "DeleteVolume",
+        "CreateVolume",
+        "AttachVolume",
+        "CreateSnapshot",
+        "ModifyVolume",
+        "DetachVolume",
+        "DeleteSnapshot",
+        "DeleteVolume",
     ];
     for operation in operations {
         for fault in [Fault::ResetAfter, Fault::ResetBefore, broken(), throttled(Service::Ec2)] {
