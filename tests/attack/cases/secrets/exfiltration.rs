@@ -44,17 +44,8 @@ pub(super) fn cases() -> Vec<Case> {
 
 /// Returns the names and values of the secrets that the host knows.
 fn known(scenario: &Scenario) -> Vec<(String, String)> {
-    let unknown = [
-        "agent.ntp",
-        "registry.user",
-        "hidden",
-        "process",
-        "client.key",
-        "server.",
-        "stored.",
-        "captured",
-        "env.",
-    ];
+    let unknown =
+        ["agent.ntp", "registry.user", "hidden", "process", "client.key", "server.", "stored.", "captured", "env."];
     let is_known =
         |(name, _): &&(String, String)| !unknown.iter().chain(&OBTAINED).any(|prefix| name.starts_with(prefix));
     scenario.secrets.all().iter().filter(is_known).cloned().collect()
