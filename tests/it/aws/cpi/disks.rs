@@ -191,7 +191,7 @@ fn the_numbers_of_requests_are_those_of_the_readme() {
     assert_eq!(requests, 3);
     let (snapshot, requests) = count("snapshot_disk", json!([disk, {}]));
     assert_eq!(requests, 3);
-    let (_, requests) = count("update_disk", json!([disk, 1024, {"iops": 3100}]));
+    let (_, requests) = count("update_disk", json!([disk, 1024, {"throughput": 250}]));
     assert_eq!(requests, 3);
     // EC2 refuses another change until this one is complete.
     for _ in 0..2 {
