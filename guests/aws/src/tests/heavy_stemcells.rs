@@ -189,6 +189,8 @@ fn requests_of_ebs_direct_are_repeated() {
         ("PutSnapshotBlock", dropped()),
         ("PutSnapshotBlock", ebs_error(404, "ResourceNotFoundException")),
         ("PutSnapshotBlock", ebs_error(429, "ThrottlingException")),
+        ("PutSnapshotBlock", Answer::json(400, json!({"Message": null, "Reason": "ACCOUNT_THROTTLED"}))),
+        ("PutSnapshotBlock", Answer::json(400, json!({"Message": "Rate exceeded"}))),
         ("CompleteSnapshot", ebs_error(404, "ResourceNotFoundException")),
         ("CompleteSnapshot", ebs_error(400, "ThrottlingException")),
         ("CompleteSnapshot", dropped()),

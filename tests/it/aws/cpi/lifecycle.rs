@@ -119,9 +119,9 @@ fn create_vm(cpi: &Cpi<'_>, stemcell: &str) -> String {
         assert_eq!(cpi.listed("DescribeInstances", &own, name).first().map(String::as_str), Some(value), "{name}");
     }
     assert!(cpi.contents().contains("10.9.0.0/16"));
-    assert_eq!(cpi.listed("DescribeLoadBalancers", &[], "InstanceId"), [vm.clone()]);
+    assert_eq!(cpi.listed("DescribeLoadBalancers", &[], "InstanceId"), [vm.as_str()]);
     let group = [("TargetGroupArn", cpi.cloud["target_group_arn"].as_str().unwrap_or_default())];
-    assert_eq!(cpi.listed("DescribeTargetHealth", &group, "Id"), [vm.clone()]);
+    assert_eq!(cpi.listed("DescribeTargetHealth", &group, "Id"), [vm.as_str()]);
     check_settings(cpi, &vm, &networks);
     vm
 }
