@@ -89,7 +89,7 @@ fn inspect_lists_additional_needs_and_exits_with_3() {
             vec!["the login `b`"],
             vec![],
         ),
-        (json!({"version": 1}), json!({"version": 1, "logins": "*"}), vec!["whatever logins"], vec![]),
+        (json!({"version": 1}), json!({"version": 1, "logins": "*"}), vec!["every login"], vec![]),
         (
             with("operations", json!({"in": "json", "allow": ["grow"]})),
             with("operations", json!({"in": "json", "allow": ["grow", "delete"]})),

@@ -38,7 +38,11 @@ impl Cloud {
     /// Returns a cloud where the delete method runs this script.
     fn with_deletion(script: &dyn Fn(&Server) -> Value) -> Cloud {
         // The server echoes the ID that a request asks for, as it would return the one that it chose.
-        let server = Server::start(|request| Answer::json(200, &json!({"id": String::from_utf8_lossy(&request.body)})));
+        let server = Server::start(|request| {
+            let in_query = request.target().split_once("?id=").map(|(_, id)| id.to_owned());
+            let id = in_query.unwrap_or_else(|| String::from_utf8_lossy(&request.body).into_owned());
+            Answer::json(200, &json!({"id": id}))
+        });
         let cid = cid(&script(&server));
         let job = audited(cloud::job(json!([server.grant("api")])));
         Cloud { server, job, cid }

@@ -3,8 +3,10 @@
 mod answers;
 mod attachments;
 mod changes;
+mod cloud;
 mod disks;
 mod failures;
+mod fault_matrix;
 mod heavy_stemcells;
 mod log_lines;
 mod policies;

@@ -130,7 +130,10 @@ fn sixteen_blocks_are_in_progress_at_once_unless_they_are_large() {
             Answer::ok("")
         });
         let job = job(json!([grant(&server)])).limits(limits);
-        let outcome = stemcell(&job, &content(48 * block), upload(&server, json!({"block_bytes": block})));
+        // Without a slash, no block begins like a request, whose connection would be closed.
+        let disk: Vec<u8> =
+            content(48 * block).into_iter().map(|byte| if byte == b'/' { b'.' } else { byte }).collect();
+        let outcome = stemcell(&job, &disk, upload(&server, json!({"block_bytes": block})));
         assert_eq!(outcome["ok"]["sent"], 48, "{outcome}");
         assert_eq!((most.load(Ordering::SeqCst), server.connections()), (at_once, at_once));
     }

@@ -325,17 +325,22 @@ fn every_property_is_used_and_described_with_its_type() {
     }
 }
 
-/// A job with properties of its own gets none of the instance group, so the ops file has to set all of them.
+/// A job with properties of its own gets none of the instance group, so the ops files have to set all of them.
 #[test]
-fn the_ops_file_sets_all_agent_settings_for_the_job_of_the_director() {
-    let ops = yaml(&dist::root().join("release/ops/openstack.yml"));
-    let values = ops.as_array().unwrap().iter().map(|op| &op["value"]);
-    let mut jobs = values.filter(|value| value["name"] == "wasm_cpi" && value["properties"].is_object());
-    let mut properties = jobs.next().unwrap()["properties"].clone();
-    // The variables stay as they are, except one whose form is checked.
-    properties["guest"]["sha256"] = json!("0".repeat(64));
-    let agent = &config(&properties)["agent"];
-    assert!(agent["ntp"].as_array().is_some_and(|servers| !servers.is_empty()), "{agent}");
-    assert_eq!(agent["mbus"], "nats://((internal_ip)):4222");
-    assert_eq!(agent["blobstore"]["options"]["endpoint"], "https://((internal_ip)):25250");
+fn the_ops_files_set_all_agent_settings_for_the_job_of_the_director() {
+    for (file, guest) in [("openstack.yml", "openstack.wasm"), ("aws.yml", "aws.wasm")] {
+        let ops = yaml(&dist::root().join("release/ops").join(file));
+        let values = ops.as_array().unwrap().iter().map(|op| &op["value"]);
+        let mut jobs = values.filter(|value| value["name"] == "wasm_cpi" && value["properties"].is_object());
+        let mut properties = jobs.next().unwrap()["properties"].clone();
+        // The variables stay as they are, except one whose form is checked.
+        properties["guest"]["sha256"] = json!("0".repeat(64));
+        let config = config(&properties);
+        let agent = &config["agent"];
+        assert!(agent["ntp"].as_array().is_some_and(|servers| !servers.is_empty()), "{file}: {agent}");
+        assert_eq!(agent["mbus"], "nats://((internal_ip)):4222", "{file}");
+        assert_eq!(agent["blobstore"]["options"]["endpoint"], "https://((internal_ip)):25250", "{file}");
+        assert_eq!(config["guest"]["file"], guest, "{file}");
+        assert_eq!(config["properties"]["region"], "((region))", "{file}");
+    }
 }

@@ -16,6 +16,9 @@ use exchange::send;
 /// The time in which the blocks are sent again from the first one.
 const BLOCKS_BUDGET: Duration = Duration::from_secs(3 * 60);
 
+/// The text of answers to too many requests.
+const RATE_EXCEEDED: &str = "Rate exceeded";
+
 /// The operations of EBS direct.
 pub(crate) struct Ebs {
     url: String,
@@ -56,7 +59,7 @@ impl Ebs {
             .skip_zero_blocks();
         let decide = |error: &RequestError| match &error.cause {
             Cause::Status { status: 429, .. } => Repeat::Throttled,
-            Cause::Status { status: 400, body, .. } if is_throttling(body) => Repeat::Throttled,
+            Cause::Status { status: 400, body, .. } if is_throttled(body) => Repeat::Throttled,
             Cause::Status { status: 404 | 500.., .. } | Cause::Transport { .. } => Repeat::Later,
             _ => Repeat::Never,
         };
@@ -91,9 +94,10 @@ impl Ebs {
     }
 }
 
-/// Returns true if this is the body of a `RequestThrottledException`, which has the status of a wrong request. Each of
-/// its reasons says so.
-fn is_throttling(body: &[u8]) -> bool {
-    let error: Value = serde_json::from_slice(body).unwrap_or_default();
-    error["Reason"].as_str().is_some_and(|reason| reason.contains("THROTTLE"))
+/// Returns true if the answer to a block says that there were too many requests. EBS says that with status 400, after
+/// which the host does not repeat a block.
+fn is_throttled(body: &[u8]) -> bool {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let has = |name: &str, part: &str| body[name].as_str().is_some_and(|text| text.contains(part));
+    has("Reason", "THROTTLE") || has("Message", RATE_EXCEEDED)
 }

@@ -14,8 +14,7 @@ use crate::tags::Tags;
 const TIMEOUT: Duration = Duration::from_secs(45 * 60);
 
 /// The pauses of the search for a snapshot whose answer was lost.
-const SEARCH_PAUSES: [Duration; 4] =
-    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
+const SEARCH_PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 
 /// How often a request is repeated that had no effect.
 const MAX_REPETITIONS: usize = 2;

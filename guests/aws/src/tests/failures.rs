@@ -65,15 +65,17 @@ fn spot_instances_fall_back_to_demand_if_the_operator_says_so() {
 }
 
 #[test]
-fn an_address_that_is_still_in_use_is_waited_for_with_the_same_token() {
-    let host = start(&[
-        ("DescribeImages", image()),
-        ("RunInstances", failure("InvalidIPAddress.InUse")),
-        ("RunInstances", launched()),
-        ("DescribeInstances", running("i-1", &interfaces(1))),
-    ]);
-    cpi().create_vm(request(small(), vec![manual()])).unwrap();
-    assert_eq!(host.request_form(1).unwrap(), host.request_form(2).unwrap());
+fn a_launch_waits_for_what_passes_with_the_same_token() {
+    for code in ["InvalidIPAddress.InUse", "InvalidNetworkInterfaceID.NotFound", "IncorrectState"] {
+        let host = start(&[
+            ("DescribeImages", image()),
+            ("RunInstances", failure(code)),
+            ("RunInstances", launched()),
+            ("DescribeInstances", running("i-1", &interfaces(1))),
+        ]);
+        cpi().create_vm(request(small(), vec![manual()])).unwrap();
+        assert_eq!(host.request_form(1).unwrap(), host.request_form(2).unwrap(), "{code}");
+    }
 }
 
 /// Returns the SDK's fake with a launch whose answer gets lost every time, and EC2's answers to others.

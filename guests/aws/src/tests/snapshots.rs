@@ -78,7 +78,6 @@ fn a_snapshot_that_was_not_taken_is_requested_again_and_a_second_one_is_deleted(
         ("CreateSnapshot", with_id("snapshotId", "snap-2")),
         ("DescribeSnapshots", none.clone()),
         ("DescribeSnapshots", none.clone()),
-        ("DescribeSnapshots", none.clone()),
         ("DescribeSnapshots", none),
         ("DescribeSnapshots", snapshots(&["snap-1", "snap-2"], "pending")),
         ("DescribeSnapshots", snapshots(&["snap-2"], "completed")),

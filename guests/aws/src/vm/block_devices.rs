@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use wasm_cpi_sdk::{Error, log};
 
-use super::properties::{EphemeralDisk, VmProperties, invalid};
+use super::properties::{VmDisk, VmProperties, invalid};
 use super::static_types;
 use crate::api::ec2::{Image, InstanceType};
 use crate::properties::Properties;
@@ -66,7 +66,7 @@ impl BlockDevices {
         &mut self,
         vm: &VmProperties,
         properties: &Properties,
-        disk: &EphemeralDisk,
+        disk: &VmDisk,
         described: Option<&InstanceType>,
     ) -> Result<(), Error> {
         self.ephemeral = Some(EPHEMERAL.to_owned());
@@ -144,7 +144,7 @@ fn root_volume(vm: &VmProperties, properties: &Properties, image: &Image, root: 
     Ok(Value::Object(volume))
 }
 
-fn ephemeral_volume(vm: &VmProperties, properties: &Properties, disk: &EphemeralDisk) -> Value {
+fn ephemeral_volume(vm: &VmProperties, properties: &Properties, disk: &VmDisk) -> Value {
     let size = match (disk.size, static_types::local_disks(vm.instance_type())) {
         (Some(mib), _) => gib(mib),
         (None, Some((local, _))) if !vm.uses_raw_storage() => {

@@ -28,8 +28,8 @@ pub(super) struct VmProperties {
     source_dest_check: Option<bool>,
     metadata_options: Option<BTreeMap<String, Value>>,
     tags: Option<Map<String, Value>>,
-    ephemeral_disk: Option<EphemeralDisk>,
-    root_disk: Option<RootDisk>,
+    ephemeral_disk: Option<VmDisk>,
+    root_disk: Option<VmDisk>,
 }
 
 /// A route to the VM.
@@ -39,8 +39,9 @@ pub(super) struct AdvertisedRoute {
     pub(super) destination: String,
 }
 
+/// The root disk or the ephemeral disk.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct EphemeralDisk {
+pub(super) struct VmDisk {
     /// In MiB.
     pub(super) size: Option<u64>,
     #[serde(rename = "type")]
@@ -49,20 +50,10 @@ pub(super) struct EphemeralDisk {
     pub(super) throughput: Option<u64>,
     pub(super) encrypted: Option<bool>,
     pub(super) kms_key_arn: Option<String>,
+    /// For the ephemeral disk only.
     pub(super) use_instance_storage: Option<bool>,
+    /// For the ephemeral disk only.
     pub(super) use_root_disk: Option<bool>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct RootDisk {
-    /// In MiB.
-    pub(super) size: Option<u64>,
-    #[serde(rename = "type")]
-    pub(super) kind: Option<String>,
-    pub(super) iops: Option<u64>,
-    pub(super) throughput: Option<u64>,
-    pub(super) encrypted: Option<bool>,
-    pub(super) kms_key_arn: Option<String>,
 }
 
 /// The options of the metadata service that EC2 has, and their names in requests.
@@ -176,11 +167,11 @@ impl VmProperties {
         self.source_dest_check.unwrap_or(true)
     }
 
-    pub(super) fn ephemeral_disk(&self) -> EphemeralDisk {
+    pub(super) fn ephemeral_disk(&self) -> VmDisk {
         self.ephemeral_disk.clone().unwrap_or_default()
     }
 
-    pub(super) fn root_disk(&self) -> RootDisk {
+    pub(super) fn root_disk(&self) -> VmDisk {
         self.root_disk.clone().unwrap_or_default()
     }
 

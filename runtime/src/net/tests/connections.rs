@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -175,19 +176,29 @@ fn a_connection_that_the_server_closed_or_wrote_to_is_not_used() {
     for (name, unasked) in
         [("closed", None), ("a response that no one asked for", Some(kept_response("200 OK", "", "evil")))]
     {
-        let server = keeping(move |_, _, wire| {
-            let _ = wire.write_all(&hello());
-            std::thread::sleep(Duration::from_millis(50));
-            unasked.as_ref().is_some_and(|unasked| wire.write_all(unasked).is_ok())
+        // The server acts between two requests: it begins once the client has its response, and the client goes on
+        // once the server is done.
+        let (begin, begun) = channel();
+        let (end, ended) = channel();
+        let (begun, end) = (Mutex::new(begun), Mutex::new(end));
+        let server = Server::raw(move |mut stream, requests| {
+            while let Some(seen) = read_request(&mut stream) {
+                requests.lock().unwrap().push(seen);
+                let _ = stream.write_all(&hello());
+                let Ok(()) = begun.lock().unwrap().recv() else { return };
+                let _ = match &unasked {
+                    Some(unasked) => stream.write_all(unasked),
+                    None => stream.shutdown(Shutdown::Both),
+                };
+                let Ok(()) = end.lock().unwrap().send(()) else { return };
+            }
         });
         let running = start(&server);
         for _ in 0..3 {
-            assert_eq!(
-                running.send(post(server.url("/"), &json!({}))).map(|response| response.body),
-                Ok(b"hello".to_vec()),
-                "{name}"
-            );
-            std::thread::sleep(Duration::from_millis(100));
+            let body = running.send(post(server.url("/"), &json!({}))).map(|response| response.body);
+            assert_eq!(body, Ok(b"hello".to_vec()), "{name}");
+            begin.send(()).unwrap();
+            ended.recv().unwrap();
         }
         assert_eq!(server.connections(), 3, "{name}");
     }

@@ -52,7 +52,7 @@ fn use_everything(cpi: &Cpi<'_>) {
     several["other"] =
         json!({"type": "manual", "ip": "10.0.0.23", "cloud_properties": {"subnet": cpi.cloud["subnet"]}});
     // The route exists, and leads to this VM from now on.
-    let (other, _) = cpi.create_vm(json!(["agent-2", copy, properties, several, [], {}]));
+    let (other, _) = cpi.create_vm(json!(["agent-2", cpi.stemcell(), properties, several, [], {}]));
     if let Some(gateway) = cpi.gateway {
         let refused = service_error(Service::Ec2, 400, "InvalidParameterValue", "No.");
         gateway.inject(Rule::operation(Service::Ec2, "RunInstances").times(1), refused);

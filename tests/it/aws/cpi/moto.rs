@@ -33,7 +33,9 @@ fn a_deployment_can_be_created_and_deleted_on_moto() {
         cpi.ok("delete_vm", json!([vm]));
         cpi.ok("delete_disk", json!([disk]));
         cpi.ok("delete_stemcell", json!([stemcell]));
-        let left: Vec<_> = cpi.contents().difference(&before).cloned().collect();
-        assert_eq!(left, Vec::<String>::new(), "API {version}");
+        let after = cpi.contents();
+        // Moto keeps the association of an Elastic IP with an instance that has ended.
+        let left: Vec<_> = after.difference(&before).filter(|name| !name.starts_with("eipassoc-")).collect();
+        assert!(left.is_empty(), "API {version}: {left:?}");
     }
 }

@@ -9,7 +9,8 @@ use crate::api::ec2::Instance;
 use crate::error::{is_capacity, is_internal, is_throttled, remedy};
 
 /// The codes of states that pass, beside those that `error` knows.
-const PASSING: [&str; 5] = [
+const PASSING: [&str; 6] = [
+    "IncorrectState",
     "IncorrectInstanceState",
     "InsufficientFreeAddressesInSubnet",
     "InvalidIPAddress.InUse",

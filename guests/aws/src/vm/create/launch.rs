@@ -14,9 +14,14 @@ use crate::api::ApiError;
 use crate::error::is_capacity;
 
 /// The errors after which a launch can succeed with the same parameters: the address of a VM that was just deleted is
-/// not free at once, and an instance profile that was just created is not known everywhere.
-const PASSING: &[&str] =
-    &["InvalidIPAddress.InUse", "InvalidNetworkInterface.NotFound", "InvalidNetworkInterfaceID.NotFound"];
+/// not free at once, and an interface that was just created is not known everywhere, or not available yet.
+const PASSING: &[&str] = &[
+    "IncorrectState",
+    "InvalidIPAddress.InUse",
+    "InvalidNetworkInterface.InUse",
+    "InvalidNetworkInterface.NotFound",
+    "InvalidNetworkInterfaceID.NotFound",
+];
 
 /// How long an address may stay in use.
 const ADDRESS_BUDGET: Duration = Duration::from_secs(5 * 60);
