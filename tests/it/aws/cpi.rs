@@ -7,6 +7,7 @@ mod disks;
 mod least_privilege;
 mod lifecycle;
 mod moto;
+mod request_counts;
 mod stemcells;
 mod vms;
 

@@ -161,34 +161,3 @@ fn no_disk_is_left_or_created_twice_whatever_fails_once() {
         }
     }
 }
-
-#[test]
-fn the_numbers_of_requests_are_those_of_the_readme() {
-    let simulator = Simulator::new();
-    simulator.set_reads_before_change(0);
-    let gateway = Gateway::start(simulator);
-    let cpi = Cpi::new(&gateway);
-    let vm = create_vm(&cpi, "10.0.0.24");
-    let count = |method: &str, arguments: Value| {
-        gateway.clear_records();
-        let result = cpi.ok(method, arguments);
-        (result, cpi.operations().len())
-    };
-    let (disk, requests) = count("create_disk", json!([1024, {}, vm]));
-    assert_eq!(requests, 3);
-    let (snapshot, requests) = count("snapshot_disk", json!([disk, {}]));
-    assert_eq!(requests, 3);
-    for (method, arguments, expected) in [
-        ("has_disk", json!([disk]), 1),
-        ("attach_disk", json!([vm, disk]), 4),
-        ("get_disks", json!([vm]), 1),
-        ("set_disk_metadata", json!([disk, {"a": "b"}]), 1),
-        ("resize_disk", json!([disk, 2048]), 3),
-        ("detach_disk", json!([vm, disk]), 2),
-        ("update_disk", json!([disk, 3072, {}]), 3),
-        ("delete_snapshot", json!([snapshot]), 1),
-        ("delete_disk", json!([disk]), 2),
-    ] {
-        assert_eq!(count(method, arguments).1, expected, "{method}: {:?}", cpi.operations());
-    }
-}
