@@ -59,3 +59,30 @@ impl Access<aws::Service> for Signatures {
         Some(service.signing_name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::recording::{Recorder, Replay};
+    use super::*;
+    use ::tests::gateway::Backend as _;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_replay_answers_only_requests_that_are_signed_with_the_keys_of_the_cloud() {
+        let simulator = aws::Simulator::new();
+        let recorder = Recorder::new(simulator.clone());
+        let client = aws::Client::new(&recorder.cloud());
+        let (ec2, operation) = (aws::Service::Ec2, "DescribeAvailabilityZones");
+        let (request, body) = client.form(ec2, operation, &[]);
+        assert_eq!(recorder.answer(ec2, &request, &mut body.as_slice()).unwrap().status, 200);
+        let exchanges = recorder.take();
+        let replay = Replay::new(recorder.cloud(), Arc::new(Signatures(simulator)));
+        let wrong_secret = aws::Client { secret_access_key: "other".to_owned(), ..client.clone() };
+        let wrong_service = aws::Client { signing_name: Some("sts"), ..client.clone() };
+        for (client, status) in [(client, 200), (wrong_secret, 500), (wrong_service, 500)] {
+            replay.expect(&exchanges);
+            let (request, body) = client.form(ec2, operation, &[]);
+            assert_eq!(replay.answer(ec2, &request, &mut body.as_slice()).unwrap().status, status, "{client:?}");
+        }
+    }
+}

@@ -72,18 +72,18 @@ fn vms(cpi: &Cpi<'_>) -> Vec<Case> {
     vec![
         case("", "", row("calculate_vm_cloud_properties", json!([size]))),
         case(
-            ", with a vip, a target group, a route and security groups by name",
-            "20",
-            new(connected, &networks).returns("$connected"),
-        ),
-        case(", with a target group and a route", "2", row("delete_vm", json!(["$connected"]))),
-        case(", with the same and `source_dest_check: false`", "21", new(forwarding, &networks).returns("$forwarding")),
-        unlisted(row("delete_vm", json!(["$forwarding"]))),
-        case(
             ", one manual network, security groups by ID",
             "",
             new(cpi.small(), &cpi.manual("10.0.0.71")).returns("$vm"),
         ),
+        case(
+            ", with a vip, a target group, a route and security groups by name",
+            "20",
+            new(connected, &networks).returns("$connected"),
+        ),
+        unlisted(row("delete_vm", json!(["$connected"]))),
+        case(", with the same and `source_dest_check: false`", "21", new(forwarding, &networks).returns("$forwarding")),
+        case(", with a target group and a route", "2", row("delete_vm", json!(["$forwarding"]))),
         case("", "2", row("has_vm", json!(["$vm"]))),
         case("", "2, and one for each volume", row("set_vm_metadata", json!(["$vm", metadata]))),
         case("", "1", row("reboot_vm", json!(["$vm"]))),
@@ -109,7 +109,7 @@ fn disks() -> Vec<Case> {
         unlisted(row("create_disk", json!([1024, {}, "$vm"])).returns("$second")),
         case("", "does not have it", row("update_disk", json!(["$second", 2048, {}]))),
         unlisted(row("delete_disk", json!(["$second"]))),
-        case(", of the VM with one network", "2", row("delete_vm", json!(["$vm"]))),
+        case(", one manual network", "2", row("delete_vm", json!(["$vm"]))),
     ]
 }
 
@@ -153,10 +153,11 @@ fn no_method_asks_twice_and_the_table_in_the_readme_has_the_numbers_of_requests(
         let ours = trace.len() - blocks;
         let Some(situation) = situation else { continue };
         if let ("create_vm", Ok(upstream)) = (method, upstream.parse::<usize>()) {
-            assert!(ours <= upstream.div_ceil(2), "{method}{situation}: {lines:?}");
+            assert!(ours * 2 <= upstream, "{method}{situation}: {lines:?}");
         }
         let more = if blocks > 0 { ", and one for each block that is not zero" } else { "" };
-        let _ = writeln!(table, "| `{method}`{situation} | {ours}{more} | {upstream} |");
+        let upstream = if upstream.is_empty() { String::new() } else { format!("{upstream} ") };
+        let _ = writeln!(table, "| `{method}`{situation} | {ours}{more} | {upstream}|");
     }
     check_table("guests/aws/README.md", &table);
 }
