@@ -2,9 +2,9 @@
 //! request.
 
 use super::recording::Exchange;
+use ::tests::gateway::{Request, Services};
+use ::tests::{aws, openstack};
 use serde_json::{Value, json};
-use tests::gateway::{Request, Services};
-use tests::{aws, openstack};
 
 pub(super) trait Access<S: Services>: Send + Sync + 'static {
     /// Returns an error if the request is not one of the peer.
