@@ -129,25 +129,3 @@ fn a_launch_that_fails_after_it_was_accepted_is_a_failure_that_can_pass() {
     response.fails("Bosh::Clouds::VMCreationFailed", &["Server.InternalError"]);
     assert_eq!(response.json["error"]["ok_to_retry"], true);
 }
-
-#[test]
-fn a_vm_with_vip_target_group_and_route_needs_at_most_ten_requests_when_changes_are_complete_at_once() {
-    let simulator = Simulator::new();
-    simulator.set_reads_before_change(0);
-    let gateway = Gateway::start(simulator);
-    let cpi = Cpi::new(&gateway);
-    let mut networks = cpi.manual("10.0.0.70");
-    networks["public"] = json!({"type": "vip", "ip": cpi.cloud["elastic_ip"], "cloud_properties": {}});
-    let properties = with(
-        cpi.small(),
-        json!({
-            "security_groups": [cpi.cloud["security_group_name"]], "lb_target_groups": [cpi.cloud["target_group"]],
-            "advertised_routes": [{"table_id": cpi.cloud["route_table"], "destination": "10.9.0.0/16"}],
-        }),
-    );
-    gateway.clear_records();
-    let (vm, _) = cpi.create_vm(cpi.vm(properties, networks));
-    let sent = cpi.operations();
-    assert!(sent.len() <= 21 / 2, "{sent:?}");
-    cpi.ok("delete_vm", json!([vm]));
-}
