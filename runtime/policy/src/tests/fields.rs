@@ -168,6 +168,20 @@ fn forms_queries_and_headers_are_judged_by_their_rules() {
         (places(json!({"form:a": {"is": "1"}})), "", "a.1=1", "field-value"),
         (places(json!({"form:a": {"is": "1"}, "form:a.1": "any"})), "", "a=1&a.1=2", ""),
         (places(json!({"form:a": {"is": "1"}})), "", "a=1&ab=2&b.a=3", ""),
+        // Servers that split names elsewhere, or take one element for a list, read these as limited ones.
+        (places(json!({"form:IamRole": "absent"})), "", "IamRole_Arn=x", "field-alike"),
+        (places(json!({"form:IamRole": "absent"})), "", "iamRole_1=x", "field-alike"),
+        (places(json!({"form:IamRole": "absent"})), "", "Iam.Role.Arn=x", "field-alike"),
+        (places(json!({"form:IamRole": "absent"})), "", "IamRoles=x&Iam.Rol=y&My.IamRole=z", ""),
+        (places(json!({"form:IamRole": "any"})), "", "IamRole_Arn=x", ""),
+        (places(json!({"form:Nic.*.SubnetId": {"is": "1"}})), "", "Nic.SubnetId=2", "field-alike"),
+        (places(json!({"form:NetNic.*.SubnetId": {"is": "1"}})), "", "Net.Nic.1.SubnetId=2", "field-alike"),
+        (places(json!({"form:Nic.*.SubnetId": {"is": "1"}})), "", "Nic.1.Subnet.Id=2", "field-alike"),
+        (places(json!({"form:Nic.*.SubnetId": {"is": "1"}})), "", "Nic.1.SubnetId=1&Nic.1.Name=x&Nic.Name=y", ""),
+        (places(json!({"form:Nic.1.SubnetId": {"is": "1"}})), "", "Nic.SubnetId=2", "field-alike"),
+        (places(json!({"form:Tag.1": {"is": "1"}})), "", "Tag.2=x&Tag.1=1", ""),
+        (places(json!({"form:MinCount": {"is": "1"}})), "", "MinCount=1&Min.Count.1=5", "field-alike"),
+        (places(json!({"form:MinCount": {"is": "1"}, "form:Min.Count": "any"})), "", "Min.Count.1=5", ""),
         (places(json!({"query:a": {"prefix": "1"}})), "?a.b=2", "", "field-value"),
         (deny(json!({"form:a": "any"})), "", "a=1&a.b=2", ""),
         (deny(json!({"form:a": {"is": "1"}})), "", "a=1&a.b=2", "field-others"),
@@ -283,6 +297,31 @@ fn a_query_parameter_with_the_name_of_a_limited_field_is_refused() {
     let listed = json!({"places": {"json:/name": {"is": "x"}, "query:name": {"is": "y"}}});
     assert_eq!(judge(&listed, "name=y"), Ok(()));
     assert_eq!(judge(&listed, "name=x"), Err("field-value".to_owned()));
+}
+
+#[test]
+fn a_field_of_a_body_with_the_name_of_a_limited_query_parameter_is_refused() {
+    let limited = json!({"places": {"query:size": {"is": "1"}, "query:free": "any"}});
+    let part = |name: &str| format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n9\r\n--b--\r\n");
+    for (content_type, body, expected) in [
+        ("application/json", r#"{"size": 9}"#.to_owned(), "field-query"),
+        ("application/json", r#"{"Size": 9}"#.to_owned(), "field-query"),
+        ("application/json", r#"{"free": 9, "sizes": 1, "a": {"size": 9}}"#.to_owned(), ""),
+        ("application/json", r#"{"a": 1, "a": 2}"#.to_owned(), "json-duplicate-key"),
+        ("application/x-www-form-urlencoded", "a=1&si_ze=9".to_owned(), "field-query"),
+        ("application/x-www-form-urlencoded", "a=1&free=9".to_owned(), ""),
+        ("application/json, application/x-www-form-urlencoded", r#"{"size": 9}"#.to_owned(), "field-query"),
+        ("multipart/form-data; boundary=b", part("size[]"), "field-query"),
+        ("multipart/form-data; boundary=b", part("other"), ""),
+        ("multipart/form-data; boundary=c", part("other"), "field-body"),
+        ("application/octet-stream", "size=9".to_owned(), ""),
+    ] {
+        let expected = if expected.is_empty() { Ok(()) } else { Err(expected.to_owned()) };
+        let found = judged(&policy(&limited), URL, &headers(content_type), body.as_bytes());
+        assert_eq!(found, expected, "{content_type} {body}");
+    }
+    let both = json!({"places": {"query:size": {"is": "1"}, "json:/size": {"is": 2}}});
+    assert_eq!(json_body(&both, r#"{"size": 2}"#), Ok(()));
 }
 
 #[test]
