@@ -31,6 +31,7 @@ pub use needles::Form;
 pub use scanner::{CheckEnd, SearchDeadline, SearchStopped};
 use search_index::{SealIndex, SecretIndex};
 use signatures::Signatures;
+pub use views::visit_decoded;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
 

@@ -2,7 +2,7 @@
 
 use super::fixture::{Fixture, Running, request};
 use super::gates::{PASSWORD, grant, refusal, with_password};
-use super::server::{Seen, Server, kept_response};
+use super::server::{Seen, Server, kept_response, response};
 use crate::net::error::HttpErrorKind;
 use crate::net::gate::{GuestBody, GuestRequest};
 use serde_json::{Value, json};
@@ -154,4 +154,24 @@ fn only_an_operation_that_changes_something_proves_a_creation() {
     assert!(!created(reads, &["Action=Tag&Id.1=vm-2", "Action=Run"]).contains(&2));
     // Without the list, a response may only show what exists.
     assert_eq!(created(json!([]), &["Action=Run", "Action=DescribeAll"]), Vec::<usize>::new());
+}
+
+#[test]
+fn a_resource_that_the_request_names_anywhere_existed_before() {
+    let server = Server::answering(response("200 OK", "Content-Type: application/json\r\n", r#"{"id": "vm-old"}"#));
+    let grant = json!({"id": "api", "to": server.url(""), "methods": ["POST"], "paths": ["/**"]});
+    for (url, header, body, created) in [
+        ("/v1/servers", "x", r#"{"size": 1}"#, true),
+        ("/v1/action?id=vm-old", "x", "", false),
+        ("/v1/action?id=vm%2Dold", "x", "", false),
+        ("/v1/action", "vm-old", "", false),
+        ("/v1/action", "x", r#"{"id": "vm-old"}"#, false),
+        ("/v1/vm-old/action", "x", "", false),
+    ] {
+        let running = Fixture { records_creations: true, ..Fixture::new(json!([grant])) }.start();
+        let headers = vec![("X-Id".to_owned(), header.to_owned())];
+        let body = GuestBody::Bytes(body.as_bytes().to_vec());
+        running.send(GuestRequest { headers, body, ..request("POST", server.url(url)) }).unwrap();
+        assert_eq!(running.gate.has_created("vm-old"), created, "{url} {header}");
+    }
 }

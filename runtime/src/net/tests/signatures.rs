@@ -135,6 +135,7 @@ fn headers_of_the_protocol_are_refused_unless_they_describe_the_body() {
     let running = start(&server);
     for (name, refused) in [
         ("X-Amz-Date", Some(Check::SignedHeader)),
+        ("Date", Some(Check::SignedHeader)),
         ("x-amz-security-token", Some(Check::SignedHeader)),
         ("x-amz-content-sha256", Some(Check::SignedHeader)),
         ("X-Amz-Copy-Source", Some(Check::SignedHeader)),
@@ -200,6 +201,7 @@ fn a_guest_does_not_see_what_was_signed() {
         ("application/json", json!({"Error": {"StringToSign": TOKEN, "CanonicalRequest": TOKEN, "AWSACCESSKEYID": "AKIDOFTHEJOB12345"}, "request-id": "r-1"}).to_string()),
         ("text/xml", format!("<E><Code>SignatureDoesNotMatch</Code><Message>{quoted}</Message><R>r-1</R></E>")),
         ("application/xml", format!("<Error><Code>X</Code><StringToSign>{TOKEN}</StringToSign><SignatureProvided>ab</SignatureProvided><CanonicalRequestBytes>50</CanonicalRequestBytes><AccessKeyId>AKIDOFTHEJOB12345</AccessKeyId><R>r-1</R></Error>")),
+        ("application/xml", format!("<Error><Code>ExpiredToken</Code><Token-0>{TOKEN}</Token-0><R>r-1</R></Error>")),
     ];
     for (kind, body) in types {
         let server = Server::answering(response("403 Forbidden", &format!("Content-Type: {kind}\r\n"), &body));
