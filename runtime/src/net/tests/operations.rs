@@ -2,7 +2,7 @@
 
 use super::fixture::{Fixture, Running, request};
 use super::gates::{PASSWORD, grant, refusal, with_password};
-use super::server::{Seen, Server, kept_response};
+use super::server::{Seen, Server, kept_response, response};
 use crate::image::{Image, ImagePart};
 use crate::net::error::HttpErrorKind;
 use crate::net::gate::{GuestBody, GuestBodyPart, GuestRequest};
@@ -188,4 +188,24 @@ fn fields_of_an_operation_in_a_header_refuse_an_image() {
         }
     }
     assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_resource_that_the_request_names_anywhere_existed_before() {
+    let server = Server::answering(response("200 OK", "Content-Type: application/json\r\n", r#"{"id": "vm-old"}"#));
+    let grant = json!({"id": "api", "to": server.url(""), "methods": ["POST"], "paths": ["/**"]});
+    for (url, header, body, created) in [
+        ("/v1/servers", "x", r#"{"size": 1}"#, true),
+        ("/v1/action?id=vm-old", "x", "", false),
+        ("/v1/action?id=vm%2Dold", "x", "", false),
+        ("/v1/action", "vm-old", "", false),
+        ("/v1/action", "x", r#"{"id": "vm-old"}"#, false),
+        ("/v1/vm-old/action", "x", "", false),
+    ] {
+        let running = Fixture { records_creations: true, ..Fixture::new(json!([grant])) }.start();
+        let headers = vec![("X-Id".to_owned(), header.to_owned())];
+        let body = GuestBody::Bytes(body.as_bytes().to_vec());
+        running.send(GuestRequest { headers, body, ..request("POST", server.url(url)) }).unwrap();
+        assert_eq!(running.gate.has_created("vm-old"), created, "{url} {header}");
+    }
 }
