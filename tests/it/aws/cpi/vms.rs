@@ -151,3 +151,27 @@ fn a_vm_with_vip_target_group_and_route_needs_at_most_ten_requests_when_changes_
     assert!(sent.len() <= 21 / 2, "{sent:?}");
     cpi.ok("delete_vm", json!([vm]));
 }
+
+#[test]
+fn the_requests_of_vms_are_as_many_as_the_readme_says() {
+    let simulator = Simulator::new();
+    simulator.set_reads_before_change(0);
+    let gateway = Gateway::start(simulator);
+    let cpi = Cpi::new(&gateway);
+    let count = |method: &str, arguments: Value| {
+        gateway.clear_records();
+        let result = cpi.ok(method, arguments);
+        (result, cpi.operations().len())
+    };
+    let (created, requests) = count("create_vm", cpi.vm(cpi.small(), cpi.manual("10.0.0.71")));
+    assert_eq!(requests, 3);
+    let vm = created[0].clone();
+    for (method, arguments, expected) in [
+        ("has_vm", json!([vm]), 1),
+        ("set_vm_metadata", json!([vm, {"deployment": "d"}]), 2),
+        ("reboot_vm", json!([vm]), 1),
+        ("delete_vm", json!([vm]), 3),
+    ] {
+        assert_eq!(count(method, arguments).1, expected, "{method}");
+    }
+}
