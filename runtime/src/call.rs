@@ -27,7 +27,7 @@ pub use authorise::authorise;
 pub use error::CallError;
 pub use execute::execute;
 pub use leak::leak_refusal;
-pub use load::{Loaded, load};
+pub use load::{Loaded, find_method, load};
 pub use observe::{Observed, Observer};
 pub use receive::receive;
 pub use record::Record;

@@ -1,5 +1,5 @@
-//! One module per subcommand (the hidden `compile-guest` is `component::compile`), the command line (`cli`), and what several subcommands share
-//! (`calling_user`, `context_file`). Only `run` is part of the hot program.
+//! One module per subcommand (the hidden `compile-guest` is `component::compile`), the command line (`cli`), and what
+//! several subcommands share (`calling_user`, `context_file`, `report`). Only `run` is part of the hot program.
 
 #[cfg(feature = "compiler")]
 pub mod call;
@@ -25,4 +25,6 @@ pub mod new;
 pub mod prepare;
 #[cfg(feature = "compiler")]
 pub mod registry;
+#[cfg(feature = "compiler")]
+mod report;
 pub mod run;

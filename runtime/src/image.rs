@@ -245,7 +245,7 @@ fn read_all(source: impl Read, length: u32) -> Result<Vec<u8>, ImageError> {
 }
 
 fn unreadable(error: &std::io::Error) -> ImageError {
-    ImageError::Io(format!("the stemcell image cannot be read: {error}"))
+    ImageError::Io(format!("the stemcell image cannot be read: {error}; check the file and its disk, and try again"))
 }
 
 #[cfg(test)]

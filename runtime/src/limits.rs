@@ -15,7 +15,7 @@ pub struct Limit {
 }
 
 /// The name and the configured value of a limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedLimit {
     pub name: &'static str,
     pub value: u64,

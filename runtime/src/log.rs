@@ -4,14 +4,18 @@
 //! Text of guests and servers may be hostile: secrets are redacted, control and bidi
 //! characters are escaped, and its amount is bounded.
 
-use crate::limits::Limits;
-use crate::vault::{LOOKAHEAD, Vault};
+mod escaping;
+mod guest_log;
+
+use crate::vault::Vault;
+use escaping::printable;
+pub use escaping::{escape, escape_text};
+pub use guest_log::GuestLog;
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use wasm_cpi_checks::Check;
-pub use wasm_cpi_policy::invisible::is_invisible;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -46,15 +50,6 @@ const RESPONSE_LOG_MAX: usize = 16 * 1024;
 /// The bytes of a long text that are redacted beyond those that are shown, because redacted
 /// secrets are shorter. Searching all of it would take too much time.
 const SLACK: usize = 64 * 1024;
-
-/// The reason for the cut of a guest's line, shown after it. All other maxima are fixed.
-const CUT_BY_LINE_BYTES: &str = "; limits.line_bytes";
-
-/// The longest line about an HTTP request: method, URL and outcome.
-const EVENT_MAX: usize = 4096;
-
-/// The longest part of a guest's last log line in the message of an error.
-const LAST_ERROR_MAX: usize = 1000;
 
 pub struct Log {
     level: Level,
@@ -174,88 +169,6 @@ impl Log {
     }
 }
 
-/// The log for one guest, which bounds how much the guest writes.
-pub struct GuestLog {
-    log: Arc<Log>,
-    guest: String,
-    line_bytes: usize,
-    budget: Mutex<Budget>,
-    /// The guest's last line of level error, unredacted. It explains a trap.
-    last_error: Mutex<Option<String>>,
-}
-
-struct Budget {
-    lines: u64,
-    bytes: u64,
-    dropped: u64,
-    limit: &'static str,
-}
-
-impl GuestLog {
-    pub fn new(log: Arc<Log>, guest: &str, limits: &Limits) -> GuestLog {
-        GuestLog {
-            log,
-            guest: escape(guest, 64),
-            line_bytes: usize::try_from(limits.line_bytes).unwrap_or(usize::MAX),
-            budget: Mutex::new(Budget { lines: limits.log_lines, bytes: limits.log_kib * 1024, dropped: 0, limit: "" }),
-            last_error: Mutex::default(),
-        }
-    }
-
-    pub fn write(&self, level: Level, message: &str) {
-        if level == Level::Error {
-            *self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message.to_owned());
-        }
-        if self.spend(message) {
-            self.log.line(level, &self.guest, message, self.line_bytes, CUT_BY_LINE_BYTES);
-        }
-    }
-
-    /// Returns the length after which more bytes of a line do not change what is shown of it.
-    pub fn longest_line(&self) -> usize {
-        self.line_bytes.max(LAST_ERROR_MAX).saturating_add(SLACK + LOOKAHEAD + 4)
-    }
-
-    /// Writes a line of the runtime about the guest, which counts as a line of the guest.
-    pub fn write_runtime_line(&self, level: Level, message: &str) {
-        if self.log.keeps(level) && self.spend(message) {
-            self.log.line(level, "wasm-cpi", message, EVENT_MAX, "");
-        }
-    }
-
-    /// Counts a line. Returns false if it must be dropped, because a limit is reached.
-    fn spend(&self, message: &str) -> bool {
-        let mut budget = self.budget.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let bytes = message.len().min(self.line_bytes) as u64;
-        if budget.lines == 0 || budget.bytes < bytes {
-            budget.limit = if budget.lines == 0 { "log_lines" } else { "log_kib" };
-            budget.dropped += 1;
-            return false;
-        }
-        budget.lines -= 1;
-        budget.bytes -= bytes;
-        true
-    }
-
-    /// Returns the guest's last error without secrets. Only this one is redacted, because a guest can write very many.
-    pub fn last_error(&self) -> Option<String> {
-        let last = self.last_error.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        last.as_deref().map(|message| self.log.clean_field(message, LAST_ERROR_MAX))
-    }
-
-    /// Reports how many lines were dropped.
-    pub fn finish(&self) {
-        let budget = self.budget.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if budget.dropped > 0 {
-            let text = format!(
-                "{} log lines of {} were dropped, because `limits.{}` is reached",
-                budget.dropped, self.guest, budget.limit
-            );
-            self.log.line(Level::Warn, "wasm-cpi", &text, 4096, "");
-        }
-    }
-}
-
 /// Returns at least `max` redacted bytes of the text, if it has them, and how many bytes are left out.
 /// Searching for secrets takes time, so only the start of a large text is searched.
 fn redacted_start(text: &str, max: usize, check: Check, redact: &dyn Fn(usize) -> (String, usize)) -> (String, usize) {
@@ -266,66 +179,9 @@ fn redacted_start(text: &str, max: usize, check: Check, redact: &dyn Fn(usize) -
     })
 }
 
-/// Returns one printable line: control, bidi and other invisible characters are escaped, and a
-/// long line is cut at a character boundary and ends with the number of bytes that are missing.
-pub fn escape(text: &str, max: usize) -> String {
-    printable(text, max, "", |_| false)
-}
-
-/// Returns a printable text like `escape`, but keeps line ends.
-pub fn escape_text(text: &str, max: usize) -> String {
-    printable(text, max, "", |c| c == '\n')
-}
-
-fn printable(text: &str, max: usize, why_cut: &str, keep: impl Fn(char) -> bool) -> String {
-    let mut escaped = String::with_capacity(text.len().min(max) + 16);
-    for (at, c) in text.char_indices() {
-        if escaped.len() >= max {
-            let _ = write!(escaped, "… ({} more bytes{why_cut})", text.len() - at);
-            break;
-        }
-        if Check::EscapeLog.refuses((c.is_control() || is_invisible(c)) && !keep(c)) {
-            escaped.extend(c.escape_default());
-        } else {
-            escaped.push(c);
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_and_invisible_characters_are_escaped() {
-        assert_eq!(escape("a\u{1b}[2Jb\nc\u{202e}d\u{200b}", 100), "a\\u{1b}[2Jb\\nc\\u{202e}d\\u{200b}");
-    }
-
-    #[test]
-    fn a_text_keeps_its_line_ends_and_no_other_control_characters() {
-        assert_eq!(escape_text("a\nb\r\u{1b}c", 100), "a\nb\\r\\u{1b}c");
-        assert_eq!(escape_text("aaaa", 3), "aaa… (1 more bytes)");
-    }
-
-    #[test]
-    fn a_long_line_is_cut_and_reports_the_missing_bytes() {
-        assert_eq!(escape("ääääää", 6), "äää… (6 more bytes)");
-    }
-
-    #[test]
-    fn only_a_line_of_the_guest_is_cut_by_the_limit_of_the_operator() {
-        let log = Arc::new(Log::new(Level::Error, Format::Text, None, Arc::new(Vault::new())));
-        let guest = GuestLog::new(Arc::clone(&log), "probe", &Limits { line_bytes: 2000, ..Limits::default() });
-        guest.write(Level::Error, &"x".repeat(3000));
-        assert!(log.response_log().contains("… (1000 more bytes; limits.line_bytes)"));
-        // The other maxima are fixed, so raising the limit would change nothing.
-        assert!(guest.last_error().unwrap().ends_with("… (2000 more bytes)"));
-        guest.write_runtime_line(Level::Warn, &"y".repeat(5000));
-        let lines = log.response_log();
-        let line = lines.lines().find(|line| line.starts_with("wasm-cpi")).unwrap();
-        assert!(line.ends_with("more bytes)") && !line.contains("line_bytes"), "{line}");
-    }
 
     #[test]
     fn no_cut_shows_a_part_of_a_secret_however_long_it_is() {

@@ -1,8 +1,8 @@
 //! Keeps the tokens of logins for later calls, so that not every call has to log in.
 //!
 //! Each login has a file in the cache directory. Its name is a keyed hash of everything that the token
-//! depends on: the guest, the job, the login with its secrets, its certificates and the proxy. Whoever
-//! changes one of them uses another file. The key is a random file that only its owner can read, because
+//! depends on: the guest, the job, the login with its secrets, its certificates and the proxy. A
+//! change of one of them leads to another file. The key is a random file that only its owner can read, because
 //! a hash without a key would let anyone who sees the name test weak passwords. Files are opened before
 //! the lock-down. A record is authenticated with the same key and names its file, so that a damaged,
 //! half-written or exchanged record is the same as none. A file that cannot be used only costs a login.

@@ -63,18 +63,20 @@ pub struct TrustedDirectory {
     pub group: u32,
 }
 
-/// The reason why a directory cannot be used.
+/// The reason why a cache directory cannot be used.
 pub enum DirectoryError {
     Io(Errno),
     Untrusted(Untrusted),
 }
 
-/// Opens a directory without following a link.
-pub fn open_directory(path: &Path) -> Result<TrustedDirectory, DirectoryError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+/// Opens a cache directory. Follows no link, and rejects a directory that other users can write.
+pub fn open_cache_directory(path: &Path) -> Result<TrustedDirectory, DirectoryError> {
+    let no_link = Check::CacheDirectoryLink.choose(OFlags::NOFOLLOW, OFlags::empty());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | no_link;
     let descriptor = rustix::fs::open(path, flags, Mode::empty()).map_err(DirectoryError::Io)?;
     let stat = rustix::fs::fstat(&descriptor).map_err(DirectoryError::Io)?;
-    check_owner_and_mode(stat.st_uid, stat.st_mode).map_err(DirectoryError::Untrusted)?;
+    let trusted = Check::CacheDirectory.perform(|| check_owner_and_mode(stat.st_uid, stat.st_mode));
+    trusted.transpose().map_err(DirectoryError::Untrusted)?;
     Ok(TrustedDirectory { descriptor, owner: stat.st_uid, group: stat.st_gid })
 }
 

@@ -14,6 +14,9 @@ mod mutants;
 mod needles;
 mod redaction;
 mod scanner;
+mod seal_search;
+mod search_index;
+mod tripwire;
 mod views;
 
 #[cfg(test)]
@@ -21,12 +24,11 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use needles::Form;
 pub use scanner::{CheckEnd, SearchDeadline, SearchStopped};
-use scanner::{Scanner, Searched};
+use search_index::{SealIndex, SecretIndex};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
 
@@ -67,9 +69,6 @@ pub enum SecretKind {
     Token,
 }
 
-/// Texts up to this length share one index.
-const SHORT_TEXT: usize = 512;
-
 /// The secret that a seal represents.
 #[derive(Clone, Debug)]
 pub struct Sealed {
@@ -98,22 +97,6 @@ struct Known {
     name: String,
     secret: Secret,
     kind: SecretKind,
-}
-
-/// Searches for many secrets at once.
-struct SecretIndex {
-    /// The secrets that the needles belong to.
-    known: Vec<Known>,
-    scanner: Scanner,
-    /// The length of the longest text that it can search.
-    longest_text: usize,
-}
-
-/// Searches for all seals at once.
-struct SealIndex {
-    /// The seals that the needles belong to, and their names.
-    sealed: Vec<(String, String)>,
-    scanner: Scanner,
 }
 
 impl Vault {
@@ -200,104 +183,6 @@ impl Vault {
         self.lock().seals.get(seal).cloned()
     }
 
-    /// Returns the seals that occur unchanged in the bytes, each once, in the order of their first
-    /// occurrences. A seal that a stopped search did not find is sent as it is, and has no value.
-    pub fn seals_in(&self, bytes: &[u8]) -> Vec<String> {
-        let index = self.seal_index();
-        let mut found: Vec<(usize, usize)> = Vec::new();
-        let _: Searched<()> = index.scanner.scan(bytes, &self.search_deadline(), &mut |needle, span| {
-            if needle.form == Form::Plain && !found.iter().any(|(_, owner)| *owner == needle.owner) {
-                found.push((span.start, needle.owner));
-            }
-            ControlFlow::Continue(())
-        });
-        found.sort_unstable();
-        found.into_iter().map(|(_, owner)| index.sealed[owner].0.clone()).collect()
-    }
-
-    /// Returns the name of a seal that occurs in a changed form, and how it was changed. This
-    /// helps authors of guests and protects nothing: a changed seal that is not found is sent as
-    /// it is, and has no value.
-    pub fn transformed_seal_in(&self, bytes: &[u8]) -> Option<(String, Form)> {
-        let (index, deadline) = (self.seal_index(), self.search_deadline());
-        let mut verbatim: HashMap<usize, usize> = HashMap::new();
-        let found = views::visit_all(bytes, views::Track::No, &mut |view, encoding| {
-            let mut plain: HashMap<usize, usize> = HashMap::new();
-            index.scanner.scan(&view.bytes, &deadline, &mut |needle, span| {
-                let (seal, name) = &index.sealed[needle.owner];
-                match needle.form {
-                    Form::Plain => *plain.entry(needle.owner).or_default() += 1,
-                    Form::Half if is_within(seal, &view.bytes, &span) => {}
-                    Form::OtherCase if view.bytes[span.clone()] == *seal.as_bytes() => {}
-                    form => return ControlFlow::Break((name.clone(), form)),
-                }
-                ControlFlow::Continue(())
-            })?;
-            if encoding == Form::Plain {
-                verbatim = plain;
-                return ControlFlow::Continue(());
-            }
-            // A view also holds the unchanged seals: only additional ones were encoded.
-            let new = plain.iter().find(|(owner, count)| verbatim.get(owner).is_none_or(|before| *count > before));
-            new.map_or(ControlFlow::Continue(()), |(owner, _)| {
-                ControlFlow::Break(Ok((index.sealed[*owner].1.clone(), encoding)))
-            })
-        });
-        found.break_value().and_then(Result::ok)
-    }
-
-    /// The tripwire: returns the name of a credential that occurs in some encoding. Ignores texts
-    /// that differ from it in case, because they may be other words, and halves, because a guest could
-    /// guess one half after the other.
-    pub fn leak_in(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
-        self.leak_of_kinds(bytes, &|_| true)
-    }
-
-    /// Searches a text that the guest does not get. Values that a server chose do not count: a guest
-    /// that makes a server return what it was given could otherwise choose what is searched for, and so read
-    /// the text by its endings.
-    pub fn leak_in_unseen(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
-        self.leak_of_kinds(bytes, &|kind| Check::TripwireUnseen.accepts(kind != SecretKind::FromServer))
-    }
-
-    fn leak_of_kinds(
-        &self,
-        bytes: &[u8],
-        counts: &dyn Fn(SecretKind) -> bool,
-    ) -> Result<Option<String>, SearchStopped> {
-        let (index, deadline) = (self.credential_index(bytes.len()), self.search_deadline());
-        let found = views::visit_all(bytes, views::Track::No, &mut |view, _| {
-            index.scanner.scan(&view.bytes, &deadline, &mut |needle, _| match needle.form {
-                Form::OtherCase | Form::Half => ControlFlow::Continue(()),
-                _ if !counts(index.known[needle.owner].kind) => ControlFlow::Continue(()),
-                _ => ControlFlow::Break(index.known[needle.owner].name.clone()),
-            })
-        });
-        found.break_value().transpose()
-    }
-
-    /// Returns the index for the tripwire in a text of this length.
-    fn credential_index(&self, length: usize) -> Arc<SecretIndex> {
-        let mut inner = self.lock();
-        let Inner { known, credentials, .. } = &mut *inner;
-        let long = |one: &&Known| one.secret.reveal().trim().len() >= MIN_TRIPWIRE;
-        let credential = |one: &&Known| Check::TripwireCredentials.accepts(one.kind != SecretKind::Value);
-        SecretIndex::reuse(credentials, known.iter().filter(long).filter(credential), length)
-    }
-
-    /// Returns the index for redaction in a text of this length.
-    fn secret_index(&self, length: usize) -> Arc<SecretIndex> {
-        let mut inner = self.lock();
-        let Inner { known, secrets, .. } = &mut *inner;
-        SecretIndex::reuse(secrets, known.iter(), length)
-    }
-
-    fn seal_index(&self) -> Arc<SealIndex> {
-        let mut inner = self.lock();
-        let Inner { seals, sealed, .. } = &mut *inner;
-        Arc::clone(sealed.get_or_insert_with(|| Arc::new(SealIndex::new(seals))))
-    }
-
     /// Returns the deadline of a search that starts now.
     pub fn search_deadline(&self) -> SearchDeadline<'_> {
         SearchDeadline::new(self.check_end.get())
@@ -329,38 +214,6 @@ impl Inner {
     }
 }
 
-impl SecretIndex {
-    /// Returns the index for a text of this length, and replaces the last one if that is for shorter texts.
-    /// Most texts of a call are short lines, and the longest secrets, agent settings, cost the most.
-    fn reuse<'a>(
-        last: &mut Option<Arc<SecretIndex>>,
-        known: impl Iterator<Item = &'a Known>,
-        length: usize,
-    ) -> Arc<SecretIndex> {
-        match last {
-            Some(index) if length <= index.longest_text => Arc::clone(index),
-            _ => Arc::clone(last.insert(Arc::new(SecretIndex::new(known, length)))),
-        }
-    }
-
-    fn new<'a>(known: impl Iterator<Item = &'a Known>, length: usize) -> Self {
-        let longest_text = length.max(SHORT_TEXT).checked_next_power_of_two().unwrap_or(usize::MAX);
-        // A decoded text can be longer than the original, by half if it was UTF-16.
-        let fits = |known: &&Known| needles::shortest(&known.secret) <= longest_text.saturating_mul(2);
-        let known: Vec<Known> = known.filter(fits).cloned().collect();
-        let needles = known.iter().enumerate().flat_map(|(owner, known)| needles::of_secret(owner, &known.secret));
-        SecretIndex { scanner: Scanner::new(needles.collect()), known, longest_text }
-    }
-}
-
-impl SealIndex {
-    fn new(seals: &BTreeMap<String, Arc<Sealed>>) -> Self {
-        let sealed: Vec<_> = seals.iter().map(|(seal, sealed)| (seal.clone(), sealed.name.clone())).collect();
-        let needles = sealed.iter().enumerate().flat_map(|(owner, (seal, _))| needles::of_seal(owner, seal));
-        SealIndex { scanner: Scanner::new(needles.collect()), sealed }
-    }
-}
-
 /// Returns what a captured value counts: the same, whatever it is.
 #[cfg(not(feature = "mutation-testing"))]
 fn cost_of_capture(_: &Inner, _: &Secret) -> usize {
@@ -369,11 +222,6 @@ fn cost_of_capture(_: &Inner, _: &Secret) -> usize {
 
 #[cfg(feature = "mutation-testing")]
 use mutants::cost_of_capture;
-
-/// Returns true if the half of a seal at `span` is part of the complete seal.
-fn is_within(seal: &str, bytes: &[u8], span: &Range<usize>) -> bool {
-    bytes[span.start..].starts_with(seal.as_bytes()) || bytes[..span.end].ends_with(seal.as_bytes())
-}
 
 /// Returns 40 random alphanumeric characters, which no guest and no server can predict: a seal,
 /// or a boundary.

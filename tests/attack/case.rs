@@ -36,7 +36,7 @@ pub(crate) enum Outcome {
 pub(crate) const API: &[&str] = &["dns", "api:443"];
 
 impl Case {
-    /// A case that may contact no host, unless `may_contact` lists some.
+    /// Returns a case that may contact no host, unless `may_contact` lists some.
     pub(crate) fn new(
         class: &'static str,
         name: &str,
@@ -51,7 +51,7 @@ impl Case {
         Case { contacts: Some(contacts), ..self }
     }
 
-    /// A case without servers or contacts. It panics if an expectation fails.
+    /// Returns a case without servers or contacts. It panics if an expectation fails.
     pub(crate) fn offline(
         class: &'static str,
         name: &str,

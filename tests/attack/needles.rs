@@ -32,7 +32,7 @@ pub(crate) struct Needles {
 }
 
 impl Needles {
-    /// The needles of one secret.
+    /// Returns the needles of one secret.
     pub(crate) fn of(name: &str, secret: &str) -> Needles {
         let mut needles = Needles::default();
         needles.add(name, secret);

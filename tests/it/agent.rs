@@ -83,7 +83,7 @@ impl Fixture {
     }
 }
 
-/// The `networks` of the Agent, including what the cloud added.
+/// Returns the `networks` of the Agent, including what the cloud added.
 fn agent_networks() -> Value {
     let mut networks = networks();
     let added = json!({"mac": "02:aa:00:00:00:01", "routes": [{"destination": "10.1.0.0", "netmask": "255.255.0.0", "gateway": "10.0.0.9"}],
@@ -92,7 +92,7 @@ fn agent_networks() -> Value {
     networks
 }
 
-/// All settings that the Agent needs, wherever they are stored.
+/// Returns all settings that the Agent needs, wherever they are stored.
 fn all_settings() -> Value {
     json!({
         "agent_id": "agent-1", "vm": {"name": "the-name"}, "networks": agent_networks(),
@@ -265,7 +265,10 @@ fn additions_that_are_invalid_or_contradict_the_director_are_refused() {
         (json!({"networks": [{"name": "net"}, {"name": "net"}]}), "network `net` is given twice"),
         (json!({"ephemeral_disk": ""}), "a disk hint is empty"),
         (json!({"raw_ephemeral_disks": [{}]}), "a disk hint is empty"),
-        (json!({"encodings": ["base64", "json-string", "base64url"]}), "an encoding twice, or two kinds of base64"),
+        (
+            json!({"encodings": ["base64", "json-string", "base64url"]}),
+            "one encoding twice, or with two kinds of base64",
+        ),
         (json!({"system_disk": "x".repeat(5000)}), "but at most 4096 are allowed"),
     ];
     let script: Vec<Value> =

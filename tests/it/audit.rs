@@ -16,7 +16,7 @@ use tests::{CLOUD_ERROR, Job, dist, hostile};
 
 const SECRET: &str = "correct-horse-battery-staple";
 
-/// A job whose only grant is for paths below `/v1`.
+/// Returns a job whose only grant is for paths below `/v1`.
 fn job(server: &Server) -> Job {
     let grant = with(server.grant("api"), json!({"paths": ["/v1/**"], "methods": ["GET", "POST"]}));
     audited(with_policy(json!({"http": [grant]})).properties(json!({"password": SECRET})))

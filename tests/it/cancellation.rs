@@ -9,7 +9,7 @@ use tests::{CLOUD_ERROR, Job, Response, probe};
 const SIGNALS: [(Signal, &str); 4] =
     [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT"), (Signal::HUP, "SIGHUP"), (Signal::QUIT, "SIGQUIT")];
 
-/// A script that waits, and cleans up when the call is cancelled.
+/// Returns a script that waits, and cleans up when the call is cancelled.
 fn waiting_script() -> Value {
     json!([
         {"op": "log", "message": "waiting"},

@@ -67,7 +67,7 @@ fn properties_of_a_cpi_config_can_be_passed_to_commands() {
     let file = job.path("context.json");
     fs::write(&file, r#"{"where": "https://api.cloud.test"}"#).unwrap();
     let context = ["--context", file.to_str().unwrap()];
-    check_output(&tool(&[&check[..], &context].concat()), true, &["policy.json: 1 grants"]);
+    check_output(&tool(&[&check[..], &context].concat()), true, &["policy.json: 1 grant"]);
 
     let script = probe::cid(&json!([{"op": "config"}]));
     let call = ["call", "has_vm", &script, "--config", &job_config, "--context", "-"];

@@ -89,7 +89,7 @@ fn inspect_lists_additional_needs_and_exits_with_3() {
             vec!["the login `b`"],
             vec![],
         ),
-        (json!({"version": 1}), json!({"version": 1, "logins": "*"}), vec!["whatever logins"], vec![]),
+        (json!({"version": 1}), json!({"version": 1, "logins": "*"}), vec!["every login"], vec![]),
         (
             with("operations", json!({"in": "json", "allow": ["grow"]})),
             with("operations", json!({"in": "json", "allow": ["grow", "delete"]})),
@@ -99,7 +99,7 @@ fn inspect_lists_additional_needs_and_exits_with_3() {
         (
             old.clone(),
             with("operations", json!("*")),
-            vec!["need `api`: whatever operations are granted at https://api.test"],
+            vec!["need `api`: every operation that is granted at https://api.test"],
             vec![],
         ),
         (

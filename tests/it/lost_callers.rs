@@ -38,7 +38,11 @@ impl Cloud {
     /// Returns a cloud where the delete method runs this script.
     fn with_deletion(script: &dyn Fn(&Server) -> Value) -> Cloud {
         // The server echoes the ID that a request asks for, as it would return the one that it chose.
-        let server = Server::start(|request| Answer::json(200, &json!({"id": String::from_utf8_lossy(&request.body)})));
+        let server = Server::start(|request| {
+            let in_query = request.target().split_once("?id=").map(|(_, id)| id.to_owned());
+            let id = in_query.unwrap_or_else(|| String::from_utf8_lossy(&request.body).into_owned());
+            Answer::json(200, &json!({"id": id}))
+        });
         let cid = cid(&script(&server));
         let job = audited(cloud::job(json!([server.grant("api")])));
         Cloud { server, job, cid }
@@ -145,17 +149,17 @@ fn what_a_guest_found_is_not_deleted() {
         // No request at all, a read, and a change of something else.
         json!([]),
         json!([{"op": "http", "method": "POST", "url": "/found", "body": "another-id"}]),
-        json!([{"op": "http", "method": "GET", "url": "/found", "body": "ID"}]),
+        json!([{"op": "http", "method": "GET", "url": "/found?id=ID"}]),
         // It was there before the POST.
         json!([
-            {"op": "http", "method": "GET", "url": "/found", "body": "ID"},
+            {"op": "http", "method": "GET", "url": "/found?id=ID"},
             {"op": "http", "method": "POST", "url": "/again", "body": "ID"},
         ]),
     ] {
         let cloud = Cloud::new();
         let mut script = before.as_array().cloned().unwrap_or_default();
         for operation in &mut script {
-            let url = cloud.server.url(operation["url"].as_str().unwrap_or_default());
+            let url = cloud.server.url(&operation["url"].as_str().unwrap_or_default().replace("ID", &cloud.cid));
             operation["url"] = json!(url);
             if operation["body"] == "ID" {
                 operation["body"] = json!(cloud.cid);
@@ -163,7 +167,7 @@ fn what_a_guest_found_is_not_deleted() {
         }
         let requests = script.len();
         let abandoned = cloud.create(script, &Leaves::AtLine("returning"));
-        let line = undelivered(&cloud.job, &abandoned, "stays: no response in this call shows");
+        let line = undelivered(&cloud.job, &abandoned, "was not deleted: no response in this call shows");
         assert_eq!(line["undo"], "kept", "{before}");
         assert_eq!(cloud.lines().len(), requests, "{before}: {:?}", cloud.lines());
     }

@@ -13,6 +13,7 @@ mod commands;
 mod configs;
 mod conformance;
 mod descriptions;
+mod fault_matrix;
 mod guest_cache;
 mod hardening;
 mod http;

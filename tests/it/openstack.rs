@@ -62,7 +62,7 @@ fn upload_image(api: &Api) -> String {
     id
 }
 
-/// The request for a server on the network of the cloud.
+/// Returns the request for a server on the network of the cloud.
 fn server_request(cloud: &Value, image: &str) -> Value {
     json!({"server": {
         "name": "a-server", "imageRef": image, "flavorRef": cloud["flavors"]["m1.tiny"],

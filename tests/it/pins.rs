@@ -17,12 +17,12 @@ fn has_vm(job: &Job) -> Response {
     job.call("has_vm", json!(["vm-1"])).run()
 }
 
-/// The guest that is pinned. Its `has_vm` returns true.
+/// Returns the guest that is pinned. Its `has_vm` returns true.
 fn pinned() -> Vec<u8> {
     hostile::guest("small")
 }
 
-/// A guest that differs in one byte. Its `has_vm` returns false.
+/// Returns a guest that differs in one byte. Its `has_vm` returns false.
 fn other() -> Vec<u8> {
     let other = hostile::small_without_vm();
     assert_eq!(other.len(), pinned().len());
@@ -50,7 +50,7 @@ fn disguise(path: &Path, of: &fs::Metadata) {
 
 const REFUSED: [&str; 2] = ["guest.wasm: its sha256 is ", "but `guest.sha256` pins "];
 
-/// A job whose guest is prepared, and whose compiler is removed.
+/// Returns a job whose guest is prepared, and whose compiler is removed.
 fn without_compiler() -> Job {
     let job = job().own_programs();
     assert_eq!(has_vm(&job).stderr, "");

@@ -17,7 +17,7 @@ fn small() -> Vec<u8> {
     hostile::guest("small")
 }
 
-/// A job that requires signatures of `threshold` of the keys 1 to `n`, and has these signatures.
+/// Returns a job that requires signatures of `threshold` of the keys 1 to `n`, and has these signatures.
 fn job(threshold: usize, n: u8, signatures: &[String]) -> Job {
     let job = Job::new().guest_bytes(&small());
     write(&job.path("guest.wasm.sig"), signatures.concat().as_bytes());

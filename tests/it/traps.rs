@@ -231,7 +231,7 @@ fn the_log_of_a_failed_call_has_warnings_and_errors_only_and_is_bounded() {
     assert!(!response.log().contains("not shown") && response.log().len() <= 16 * 1024);
 }
 
-/// Core code that violates the canonical ABI, which compilers never generate.
+/// Returns core code that violates the canonical ABI, which compilers never generate.
 #[test]
 fn code_that_violates_the_abi_fails_the_call() {
     for (name, method, arguments) in [

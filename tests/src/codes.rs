@@ -23,7 +23,7 @@ pub fn collected() -> BTreeSet<String> {
     seen().take().unwrap_or_default()
 }
 
-/// All codes, as `wasm-cpi explain` lists them: each is the first word of an indented line.
+/// Returns all codes, as `wasm-cpi explain` lists them: each is the first word of an indented line.
 pub fn known() -> &'static BTreeSet<String> {
     static KNOWN: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         let output = Command::new(dist::tool()).arg("explain").output();

@@ -128,11 +128,16 @@ impl Job {
     /// Sets limits in the config of an installed job.
     #[must_use]
     pub fn installed_limits(self, limits: Value) -> Job {
+        self.write_config(&self.config_file(), limits);
+        self
+    }
+
+    /// Writes the config with these limits to a file.
+    pub fn write_config(&self, to: &Path, limits: Value) {
         let text = fs::read(self.config_file()).unwrap_or_else(|error| panic!("{error}"));
         let mut config: Value = serde_json::from_slice(&text).unwrap_or_default();
         config["limits"] = limits;
-        write(&self.config_file(), config.to_string().as_bytes());
-        self
+        write(to, config.to_string().as_bytes());
     }
 
     /// Returns true if calls run an installed script, which takes no arguments.
@@ -166,6 +171,17 @@ impl Job {
     #[must_use]
     pub fn own_hot_program(self) -> Job {
         self.with_copies_of(&[dist::hot()])
+    }
+
+    /// Runs calls with a copy of the hot program, and with this script in place of the tool beside it.
+    #[must_use]
+    pub fn with_compiler(self, script: &str) -> Job {
+        let job = self.own_hot_program();
+        let text = job.path("compiler");
+        write(&text, script.as_bytes());
+        set_mode(&text, 0o755);
+        copy_program(&text, &job.path("bin/wasm-cpi"));
+        job
     }
 
     fn with_copies_of(mut self, programs: &[PathBuf]) -> Job {

@@ -169,7 +169,7 @@ fn without_arguments(task: Task, command: &str, rest: &[String]) -> Result<Task,
     }
 }
 
-/// The error about an option that a command does not have.
+/// Returns the error about an option that a command does not have.
 fn unknown_option<T>(command: &str, option: &str) -> Result<T, String> {
     Err(format!("`{command}` has no option `{option}`; `cargo xtask --help` lists all options"))
 }

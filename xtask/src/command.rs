@@ -65,7 +65,7 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout).with_context(|| format!("stdout of `{line}` is not UTF-8"))?.trim().to_owned())
 }
 
-/// The program and its arguments, without the environment.
+/// Returns the program and its arguments, without the environment.
 fn command_line(command: &Command) -> String {
     let parts = std::iter::once(command.get_program()).chain(command.get_args());
     parts.map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -20,7 +20,7 @@ pub(crate) const PAGE: &str = "docs/messages.md";
 /// Files and directories in the order of a request through the code; the files of a directory are in
 /// the order of their names. A file belongs to the first entry that its path starts with, so
 /// `runtime/src/` stands for the modules that no other entry names.
-const REVIEW_ORDER: [&str; 32] = [
+const REVIEW_ORDER: [&str; 33] = [
     "runtime/run/src/",
     "runtime/src/main.rs",
     "runtime/src/startup",
@@ -50,6 +50,7 @@ const REVIEW_ORDER: [&str; 32] = [
     "guests/sdk/src/",
     "guests/openstack/src/",
     "guests/aws/src/",
+    "guests/probe/src/",
     "release/jobs/wasm_cpi/templates/",
     "release/jobs/",
     "release/packages/",
@@ -58,9 +59,9 @@ const REVIEW_ORDER: [&str; 32] = [
 const HEAD: &str = "\
 # Messages
 
-This page is for reviewers of messages. It lists every text that the programs, the Rust SDK, the guests for clouds and the templates
-of the release can show to a user: errors, log lines, reports and help. Directories are in the order of a request through the code,
-and files within them in the order of their names.
+This page is for reviewers of messages. It lists every text that the programs, the Rust SDK, the guests and the templates of the release
+can show to a user: errors, log lines, reports and help. Directories are in the order of a request through the code, and files within
+them in the order of their names.
 
 `cargo xtask messages` writes this page from the sources, and `cargo xtask tidy` fails if it is out of date. Change a message in its
 source, run the command, and review the difference. The meanings and remedies of refusals are in [codes.md](codes.md).

@@ -30,22 +30,22 @@ impl Repo {
         self.root.join("guests")
     }
 
-    /// The directory of the BOSH release.
+    /// Returns the directory of the BOSH release.
     pub(crate) fn release(&self) -> PathBuf {
         self.root.join("release")
     }
 
-    /// The directory of what ships: both programs and the guests.
+    /// Returns the directory of what ships: both programs and the guests.
     pub(crate) fn dist(&self) -> PathBuf {
         self.root.join("target/dist")
     }
 
-    /// The directory of guests and of programs that are quick to build and never ship: for `cargo xtask test --quick`.
+    /// Returns the directory of guests and of programs that are quick to build and never ship: for `cargo xtask test --quick`.
     pub(crate) fn quick(&self) -> PathBuf {
         self.root.join("target/dist-quick")
     }
 
-    /// The directory of programs whose checks can be turned off: only for mutation tests.
+    /// Returns the directory of programs whose checks can be turned off: only for mutation tests.
     pub(crate) fn mutants(&self) -> PathBuf {
         self.root.join("target/dist-mutants")
     }

@@ -163,10 +163,10 @@ fn unit_tests(repo: &Repo, steps: &mut Steps, rest: &[String]) {
 
 fn unit(repo: &Repo, steps: &mut Steps, rest: &[String]) {
     steps.check("unit tests: runtime", || {
-        // What plain `cargo test` runs, over the dependencies that the programs were built with:
-        // to compile them a second time takes minutes. No time is spent on optimising test code.
+        // What plain `cargo test` runs and the tests of the hot program, over the dependencies that the programs
+        // were built with: to compile them a second time takes minutes. No time is spent on optimising test code.
         let mut cargo = cargo_with_shipped_profile(repo, "test");
-        for package in ["wasm-cpi", "wasm-cpi-checks", "wasm-cpi-policy", "wasm-cpi-sigv4", "sigv4-tests"] {
+        for package in UNIT_TESTED {
             cargo.args(["--config", &format!("profile.release.package.{package}.opt-level=0"), "--package", package]);
         }
         run_tests(&mut cargo, rest)
@@ -185,6 +185,9 @@ fn run_tests(cargo: &mut Command, rest: &[String]) -> Result<()> {
     command::run(cargo.arg("--").args(rest))
 }
 
+/// The packages whose unit tests need nothing that is built. The tests of `tests` and `xtask` have commands of their own.
+const UNIT_TESTED: [&str; 6] =
+    ["wasm-cpi", "wasm-cpi-checks", "wasm-cpi-policy", "wasm-cpi-run", "wasm-cpi-sigv4", "sigv4-tests"];
 const FORMAT: [&str; 3] = ["fmt", "--all", "--check"];
 const DENY_WARNINGS: [&str; 3] = ["--", "--deny", "warnings"];
 const MANIFESTS: [(&str, &str); 3] =
@@ -193,6 +196,26 @@ const MANIFESTS: [(&str, &str); 3] =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree;
+    use std::path::Path;
+
+    #[test]
+    fn no_package_has_tests_that_no_command_runs() {
+        let files = tree::text_files(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()).unwrap();
+        let text = |path: &str| files.iter().find(|file| file.path == path).unwrap().text.as_str();
+        let (_, members) = text("Cargo.toml").split_once("\nmembers = [").unwrap();
+        let members = members.split(']').next().unwrap().split('"').skip(1).step_by(2);
+        let tested = |member: &str| {
+            let run = UNIT_TESTED.into_iter().chain(["tests", "xtask"]).map(|name| format!("\nname = \"{name}\"\n"));
+            run.into_iter().any(|name| text(&format!("{member}/Cargo.toml")).contains(&name))
+        };
+        let untested: Vec<String> =
+            members.filter(|member| !tested(member)).map(|member| format!("{member}/")).collect();
+        assert!(!untested.is_empty(), "the list of members was not found");
+        for file in files.iter().filter(|file| untested.iter().any(|member| file.path.starts_with(member))) {
+            assert!(!file.text.contains("#[test]"), "no command runs the tests in {}", file.path);
+        }
+    }
 
     #[test]
     fn the_last_line_of_a_failure_also_names_what_was_left_out() {

@@ -24,7 +24,7 @@ use wasm_cpi_sdk::{Cpi, Json, Network, VmRequest};
 use crate::OpenStack;
 use cloud::{Cloud, NETWORK, Shared};
 
-/// The properties of most tests.
+/// Returns the properties of most tests.
 fn properties() -> Value {
     json!({
         "auth_url": "https://keystone.test/v3", "username": "bosh", "api_key": "<seal>", "project": "bosh",
@@ -36,7 +36,7 @@ fn properties() -> Value {
     })
 }
 
-/// The properties of a cloud with load balancers.
+/// Returns the properties of a cloud with load balancers.
 fn properties_with_pools() -> Value {
     let mut all = properties();
     all["endpoints"]["loadbalancer"] = json!("https://octavia.test");

@@ -2,6 +2,21 @@
 //! whether they travel in the VM's user-data or through the registry. A guest
 //! makes the same calls in both cases, and sends the seal of [`bootstrap`] where
 //! the cloud takes user-data.
+//!
+//! ```
+//! use wasm_cpi_sdk::agent::{self, Encoding, Settings};
+//! use wasm_cpi_sdk::fake::{AgentEvent, Fake};
+//!
+//! let host = Fake::new().install();
+//! let settings = Settings { encodings: vec![Encoding::Base64], ..agent::settings("vm-1") };
+//! let user_data = agent::bootstrap(&settings).unwrap();
+//! let body = serde_json::json!({"server": {"name": "vm-1", "user_data": user_data}});
+//! assert_eq!(body["server"]["user_data"], user_data.as_str());
+//! // The guest sends the body to the cloud. Then the VM exists:
+//! agent::created("server-1", "server-1").unwrap();
+//! assert_eq!(host.agent_events().len(), 2);
+//! assert_eq!(host.agent_events()[0], AgentEvent::Bootstrap(settings));
+//! ```
 
 use crate::{DiskHint, Error, Seal, host};
 

@@ -1,5 +1,16 @@
 //! Clocks and sleep. A sleep that fails means that the call is ending: undo what
 //! is unfinished, and return the error.
+//!
+//! ```
+//! use std::time::Duration;
+//! use wasm_cpi_sdk::{clock, fake::Fake};
+//!
+//! let _host = Fake::new().end_after_ms(5000).install();
+//! assert!(clock::sleep(Duration::from_secs(4)).is_ok());
+//! assert!(clock::ending().is_none());
+//! let cancelled = clock::sleep(Duration::from_secs(4)).unwrap_err();
+//! assert_eq!(clock::ending(), Some(cancelled));
+//! ```
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,21 @@
 //! The operator's configuration and the facts of the current call.
+//!
+//! ```
+//! use serde::Deserialize;
+//! use serde_json::json;
+//! use wasm_cpi_sdk::{Seal, config, fake::Fake};
+//!
+//! #[derive(Deserialize)]
+//! struct Properties {
+//!     endpoint: String,
+//!     password: Seal,
+//! }
+//!
+//! let _host = Fake::new().properties(json!({"endpoint": "https://cloud.example", "password": "seal-1"})).install();
+//! let Properties { endpoint, password } = config::properties().unwrap();
+//! assert_eq!((endpoint.as_str(), password.as_str()), ("https://cloud.example", "seal-1"));
+//! assert_eq!(config::call().api_version, 2);
+//! ```
 
 use serde::de::DeserializeOwned;
 

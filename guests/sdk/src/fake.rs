@@ -12,8 +12,8 @@
 //!
 //! The fake denies what the guest's needs do not declare, as the runtime does:
 //! it reads `needs.json` of the crate that cargo tests, or takes the text given to
-//! [`Fake::needs`]. It enforces no policy. Only a run under the runtime shows what
-//! an operator must grant.
+//! [`Fake::needs`]. It enforces no policy, and knows no seals and slots. Only a run under the
+//! runtime shows what an operator must grant, and whether seals are in declared slots.
 
 mod answer;
 mod blocks;

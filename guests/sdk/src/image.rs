@@ -1,5 +1,14 @@
 //! The stemcell image of this `create_stemcell`. To send it, use
 //! [`crate::http::Request::image`]: the host streams it from its disk.
+//!
+//! ```
+//! use wasm_cpi_sdk::{fake::Fake, image};
+//!
+//! let _host = Fake::new().image_member("root.img", "the disk").install();
+//! let members = image::members().unwrap();
+//! assert_eq!((members[0].name.as_str(), members[0].size), ("root.img", 8));
+//! assert_eq!(image::read_member("root.img", 3).unwrap(), b"the");
+//! ```
 
 use crate::bindings::bosh::cpi::image as wire;
 use crate::{Error, host};

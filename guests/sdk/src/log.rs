@@ -1,5 +1,14 @@
 //! Lines for the log of the Director's task. The host limits, escapes and redacts
 //! them. Write what happens to which object, not whole requests.
+//!
+//! ```
+//! use wasm_cpi_sdk::{fake::Fake, log};
+//!
+//! let host = Fake::new().install();
+//! let disk = "disk-1";
+//! log::info(format_args!("disk {disk} is attached"));
+//! assert_eq!(host.logs(), [(log::Level::Info, "disk disk-1 is attached".to_owned())]);
+//! ```
 
 use std::fmt::Display;
 

@@ -1,4 +1,13 @@
 //! Random bytes from the host.
+//!
+//! ```
+//! use wasm_cpi_sdk::{fake::Fake, random};
+//!
+//! let _host = Fake::new().install();
+//! let (one, other) = (format!("vm-{}", random::hex(8)), format!("vm-{}", random::hex(8)));
+//! assert_eq!(one.len(), "vm-".len() + 16);
+//! assert_ne!(one, other);
+//! ```
 
 use std::time::Duration;
 

@@ -1,5 +1,16 @@
 //! The BOSH registry, for cases that [`crate::agent`] does not cover. Secrets in
 //! settings are seals. A guest can change only `disks` and `networks`.
+//!
+//! ```
+//! use serde_json::json;
+//! use wasm_cpi_sdk::{fake::Fake, registry};
+//!
+//! let host = Fake::new().registry_entry("vm-1", json!({"disks": {}})).install();
+//! registry::put("vm-1", &json!({"disks": {"persistent": {"disk-1": "/dev/sdb"}}})).unwrap();
+//! assert_eq!(registry::get("vm-1").unwrap(), host.registry_settings("vm-1"));
+//! registry::delete("vm-1").unwrap();
+//! assert_eq!(registry::get("vm-1").unwrap(), None);
+//! ```
 
 use serde_json::Value;
 

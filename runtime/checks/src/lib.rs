@@ -8,8 +8,9 @@
 //! In a program that ships every check is made. With the feature `mutation-testing` the
 //! environment variable `WASM_CPI_MUTANT` turns one check off, so that tests can show which test
 //! notices. Each variant stands for one mechanism; checks that back each other up share one, and
-//! what types or libraries make impossible has none. The limits of the configuration can be
-//! turned off the same way; the runtime knows their names.
+//! what types or libraries make impossible has none, and neither has a fixed bound which only saves
+//! work below a limit of the configuration that holds without it. These limits can be turned off the
+//! same way; the runtime knows their names.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -102,7 +103,7 @@ checks! {
         HeaderAuthorization HeaderOfAuth HeaderCredentials HeaderEncodingRange HeaderCharset HeaderAccept ReadBody QueryHidden HeaderConditional
         SignedHeader SignedParameter SignedFormQuery ClockSkew MetadataDirect
         QueryCredentials IdentityRequested ProxyEnvironment CountedBytes CountedResponses
-        GrantBlocks BlockHeader
+        GrantBlocks BlockHeader BodyParts
     }
     "Connections" connections {
         KeptIdentity KeptTls KeptAddress KeptFraming KeptBody InterimResponses
@@ -111,13 +112,13 @@ checks! {
         Redirects SwitchedProtocol FramingTwice Truncation EncodedResponse CharsetResponse
         CredentialHeaders CredentialFields CredentialsHandedOut CredentialUnreadable
         ResponseRoom ShownPlaces DroppedPlaces DropUnreadable ResponseDigests SettingsMarker SettingsShape SettingsDivided
-        SettingsWithheld SignatureQuoted
+        SettingsWithheld SignatureQuoted TunnelHead
     }
     "Captures" captures {
         CaptureValue CaptureUnreadable CaptureSize CaptureTotal CaptureCost CaptureName
     }
     "Seals and slots" seals {
-        SealedProperties SealedEnv SealedAgent AgentSize AgentReserve AgentMarker AgentEncodings AgentText SealedRegistry ExposedCredential
+        SealedProperties SealedEnv SealedAgent AgentSize AgentReserve AgentMarker AgentEncodings AgentText AgentBootstraps SealedRegistry ExposedCredential
         SealInUrl SealOutsideSlot SealTransformed SealHalves SealCase SealPerPlace SlotSpot SlotTakes
         SlotHeader SecretSendable
     }
@@ -133,7 +134,7 @@ checks! {
     }
     "Guests" component {
         Pin Signature SignatureKey SignatureTwice Imports NeedsTwice NeedsSize MultiMemory DescriptionForm
-        DescribeTime ChildUser ChildEnvironment ChildPrivileges
+        DescribeTime ChildUser ChildEnvironment ChildPrivileges ChildAnswer
         EngineMemory64 EngineProposals
     }
     "Cache of prepared guests" cache {

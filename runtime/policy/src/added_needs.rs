@@ -326,10 +326,10 @@ impl fmt::Display for AddedNeed {
                     printable(&allow)
                 )
             }
-            AddedNeed::AnyOperation { need, to } => write!(f, "need `{need}`: whatever operations are granted at {to}"),
+            AddedNeed::AnyOperation { need, to } => write!(f, "need `{need}`: every operation that is granted at {to}"),
             AddedNeed::Login(name) => write!(f, "the login `{name}`"),
-            AddedNeed::AnyLogin => f.write_str("whatever logins the policy describes"),
-            AddedNeed::AnySlot { need, to } => write!(f, "need `{need}`: whatever slots are granted at {to}"),
+            AddedNeed::AnyLogin => f.write_str("every login that the policy describes"),
+            AddedNeed::AnySlot { need, to } => write!(f, "need `{need}`: every slot that is granted at {to}"),
             AddedNeed::Registry => f.write_str("the registry"),
             AddedNeed::Image => f.write_str("the stemcell image"),
             AddedNeed::Property(name) => write!(f, "to see the property `{name}`"),

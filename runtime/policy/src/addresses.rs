@@ -197,7 +197,7 @@ const fn v6(s: [u16; 8], prefix: u8) -> IpNet {
 const LINK_LOCAL: &str = "a link-local address";
 const METADATA: &str = "a metadata address";
 const MULTICAST: &str = "a multicast address";
-const NOWHERE: &str = "no address of a host";
+const NOWHERE: &str = "an address that no host has";
 
 /// Networks that no policy can grant, each with a description.
 const NEVER: &[(IpNet, &str)] = &[

@@ -5,14 +5,22 @@
 //! URLs that two parsers could read differently are rejected. Neither `Display` nor `Debug`
 //! shows the query, because it may hold a secret.
 
+mod canonical_path;
+mod invalid_url;
+mod shape;
+
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::net::IpAddr;
 
 use url::Url;
 
-use wasm_cpi_checks::{Check, RefusedBy};
-
-const HEX: &[u8; 16] = b"0123456789ABCDEF";
+use canonical_path::{canonical_path, is_text};
+pub use invalid_url::InvalidUrl;
+use shape::{check_name, check_shape};
+use wasm_cpi_checks::Check;
 
 /// The scheme of a URL. All other schemes are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,55 +65,6 @@ impl fmt::Display for Host {
             Host::Name(name) => f.write_str(name),
             Host::Ip(IpAddr::V4(ip)) => write!(f, "{ip}"),
             Host::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
-        }
-    }
-}
-
-/// The reason why a URL is rejected. The messages quote nothing of the URL except its scheme.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidUrl {
-    /// The URL is longer than the caller allows.
-    #[error("the URL has {length} bytes, more than the {limit} of `url_bytes`")]
-    TooLong {
-        /// The length of the URL in bytes.
-        length: usize,
-        /// The largest length that is allowed, in bytes.
-        limit: u64,
-    },
-    /// The scheme is neither http nor https. The text is the scheme in lower case, cut to 32
-    /// characters. Callers report this as a denial, since such a scheme cannot be granted.
-    #[error("the URL's scheme is `{0}`; only http and https can be granted")]
-    Scheme(String),
-    /// The URL is malformed or ambiguous.
-    #[error("the URL {what}")]
-    Form {
-        /// The text that completes the sentence "the URL …".
-        what: &'static str,
-        /// The check that refuses the URL, if it is a named one.
-        check: Option<Check>,
-    },
-}
-
-impl InvalidUrl {
-    const fn form(what: &'static str) -> InvalidUrl {
-        InvalidUrl::Form { what, check: None }
-    }
-
-    /// Returns the check that refuses the URL, if it is a named one.
-    pub fn check(&self) -> Option<Check> {
-        match self {
-            InvalidUrl::TooLong { .. } => None,
-            InvalidUrl::Scheme(_) => Some(Check::UrlScheme),
-            InvalidUrl::Form { check, .. } => *check,
-        }
-    }
-}
-
-impl RefusedBy for InvalidUrl {
-    fn refused_by(self, check: Check) -> InvalidUrl {
-        match self {
-            InvalidUrl::Form { what, check: known } => InvalidUrl::Form { what, check: known.or(Some(check)) },
-            other => other,
         }
     }
 }
@@ -258,149 +217,3 @@ impl fmt::Debug for Destination {
         write!(f, "Destination({self})")
     }
 }
-
-/// Returns the scheme. Rejects every URL that the WHATWG parser would silently repair.
-fn check_shape(text: &str) -> Result<Scheme, InvalidUrl> {
-    const NO_AUTHORITY: InvalidUrl =
-        InvalidUrl::Form { what: "is not of the form `https://host[:port]/path`", check: Some(Check::UrlSlashes) };
-
-    let (scheme, rest) = text.split_once(':').ok_or(NO_AUTHORITY)?;
-    let well_formed = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    if !well_formed {
-        return Err(NO_AUTHORITY);
-    }
-    let scheme = scheme.to_ascii_lowercase();
-    let known = match scheme.as_str() {
-        "http" => Some(Scheme::Http),
-        "https" => Some(Scheme::Https),
-        _ => None,
-    };
-    Check::UrlScheme.ensure(known.is_some(), || InvalidUrl::Scheme(scheme.chars().take(32).collect()))?;
-    let after_slashes = rest.strip_prefix("//");
-    Check::UrlSlashes.ensure(after_slashes.is_some(), || NO_AUTHORITY)?;
-    let rest = after_slashes.unwrap_or(rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    Check::UrlUserinfo.ensure(!authority.contains('@'), || {
-        InvalidUrl::form("holds a user name or password; the policy's `auth` sends credentials")
-    })?;
-    Check::UrlPercentHost.ensure(!authority.contains('%'), || {
-        InvalidUrl::form("has a percent-encoded host or a zone id; write the plain host")
-    })?;
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(v6) => {
-            let (host, after) = v6.split_once(']').ok_or(NO_AUTHORITY)?;
-            match after.strip_prefix(':') {
-                Some(port) => (host, Some(port)),
-                None if after.is_empty() => (host, None),
-                None => return Err(NO_AUTHORITY),
-            }
-        }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        },
-    };
-    Check::UrlSlashes.ensure(!host.is_empty(), || NO_AUTHORITY)?;
-    if let Some(port) = port {
-        let digits = !port.starts_with('0') && port.chars().all(|c| c.is_ascii_digit());
-        Check::UrlPort.ensure(digits && port.parse::<u16>().is_ok(), || {
-            InvalidUrl::form("has a port that is not a number from 1 to 65535")
-        })?;
-    }
-    Ok(known.unwrap_or(Scheme::Https))
-}
-
-/// Rejects names whose length or characters DNS does not allow. Names with empty labels pass:
-/// no grant matches them, and the denial is the better message for the guest.
-fn check_name(name: &str) -> Result<(), InvalidUrl> {
-    Check::UrlNameLength.ensure(name.strip_suffix('.').unwrap_or(name).len() <= 253, || {
-        InvalidUrl::form("has a host name of more than 253 characters")
-    })?;
-    for label in name.split('.') {
-        Check::UrlNameLength.ensure(label.len() <= 63, || {
-            InvalidUrl::form("has a host name with a label of more than 63 characters")
-        })?;
-        let plain = label.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
-        Check::UrlNameCharacters.ensure(plain && !label.starts_with('-') && !label.ends_with('-'), || {
-            InvalidUrl::form("has a host name with characters that DNS names do not have")
-        })?;
-    }
-    Ok(())
-}
-
-/// Returns the canonical form of a path whose dot segments are resolved. Rejects encoded
-/// separators, escapes of escapes and `..;`, because servers disagree about their meaning.
-fn canonical_path(path: &str) -> Result<String, InvalidUrl> {
-    let bytes = path.as_bytes();
-    let mut canonical = String::with_capacity(path.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        if byte != b'%' {
-            canonical.push(char::from(byte));
-            at += 1;
-            continue;
-        }
-        let decoded = escape(bytes, at + 1);
-        Check::PathBrokenEscape
-            .ensure(decoded.is_some(), || InvalidUrl::form("has a broken percent-escape in its path"))?;
-        let Some(decoded) = decoded else {
-            canonical.push('%');
-            at += 1;
-            continue;
-        };
-        at += 3;
-        Check::PathEncodedSlash.ensure(!matches!(decoded, b'/' | b'\\'), || {
-            InvalidUrl::form("has an encoded slash or backslash in its path")
-        })?;
-        Check::PathEncodedControl
-            .ensure(!decoded.is_ascii_control(), || InvalidUrl::form("has an encoded control character in its path"))?;
-        let unreserved = decoded.is_ascii_alphanumeric() || b"-._~".contains(&decoded);
-        if Check::PathUnreserved.choose(unreserved, false) {
-            canonical.push(char::from(decoded));
-        } else {
-            canonical.push('%');
-            canonical.push(char::from(HEX[usize::from(decoded >> 4)]));
-            canonical.push(char::from(HEX[usize::from(decoded & 15)]));
-        }
-    }
-    // Looked for in the result: letters that were escaped may be part of it.
-    let doubly = |(at, _)| matches!(escape(canonical.as_bytes(), at + 3), Some(b'.' | b'/' | b'\\' | b'%' | b';'));
-    Check::PathDoubleEncoding.ensure(!canonical.match_indices("%25").any(doubly), || {
-        InvalidUrl::form("has a doubly encoded separator in its path")
-    })?;
-    let dots = |segment: &str| {
-        let name = segment.split(';').next().unwrap_or_default();
-        // Without its parameters it is a dot segment, or none, to servers that take them off.
-        let bare = name.split("%3B").next().unwrap_or_default();
-        matches!(bare, "." | "..") || (bare.is_empty() && !segment.is_empty())
-    };
-    Check::PathDotParameters.ensure(!canonical.split('/').any(dots), || {
-        InvalidUrl::form("has a segment of dots, or of nothing, with parameters in its path")
-    })?;
-    Ok(canonical)
-}
-
-/// Returns the byte that two hexadecimal digits at this index stand for.
-fn escape(bytes: &[u8], at: usize) -> Option<u8> {
-    let digit = |at: usize| bytes.get(at).copied().and_then(nibble);
-    digit(at).zip(digit(at + 1)).map(|(high, low)| high << 4 | low)
-}
-
-/// Returns true if a canonical path is UTF-8 once its escapes are decoded.
-fn is_text(path: &str) -> bool {
-    let mut bytes = path.bytes();
-    let mut decoded = Vec::with_capacity(path.len());
-    while let Some(byte) = bytes.next() {
-        let escape = (byte == b'%').then(|| Some(bytes.next().and_then(nibble)? << 4 | bytes.next().and_then(nibble)?));
-        decoded.push(escape.flatten().unwrap_or(byte));
-    }
-    std::str::from_utf8(&decoded).is_ok()
-}
-
-fn nibble(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
-}
-
-#[cfg(test)]
-mod tests;

@@ -141,7 +141,7 @@ fn check_names<'a>(logins: &[(String, &String, &Value)], http: &'a [(String, &'a
         problems.ensure(Check::DuplicateName, ids.insert(id), || {
             PolicyProblem::new(
                 format!("{at}.id"),
-                format!("is `{id}`, as an earlier grant's"),
+                format!("is `{id}`, which is the id of an earlier grant"),
                 "give each grant its own id",
             )
         });
@@ -150,7 +150,7 @@ fn check_names<'a>(logins: &[(String, &String, &Value)], http: &'a [(String, &'a
     let used: Vec<(&String, &str)> = http.iter().filter_map(used).collect();
     for (at, name) in &used {
         problems.ensure(Check::UnusedLogin, logins.iter().any(|(_, login, _)| login == name), || {
-            let what = format!("names the login `{name}`, which is not there");
+            let what = format!("names the login `{name}`, which the policy does not describe");
             PolicyProblem::new(format!("{at}.auth.login"), what, "describe it under `logins`")
         });
     }
@@ -176,7 +176,7 @@ fn check_captures(http: &[GrantSpec], problems: &Problems) {
         for (index, capture) in grant.captures.iter().enumerate() {
             problems.ensure(Check::DuplicateName, names.insert(&capture.name), || {
                 let at = format!("{}.captures[{index}].as", grant.at());
-                let what = format!("is `{}`, as an earlier capture's", capture.name);
+                let what = format!("is `{}`, which is the name of an earlier capture", capture.name);
                 PolicyProblem::new(at, what, "give each capture its own name")
             });
         }

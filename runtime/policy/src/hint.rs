@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::blocks::Blocks;
 use super::grant::{Grant, GrantSpec};
 use super::judge::Request;
 use super::needs::{ResolvedNeed, Restriction};
@@ -161,6 +162,9 @@ impl Request<'_> {
                 return None;
             }
             line["query"] = json!(names);
+        }
+        if let Some(headers) = self.block_headers {
+            Blocks::allow_in(&mut line, headers);
         }
         let problems = Problems::default();
         GrantSpec::read(&line, String::new(), &problems)?;

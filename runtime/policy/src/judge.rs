@@ -28,15 +28,24 @@ impl Policy {
     /// the headers and body in which the operation of an API with a single path, and fields, are
     /// looked up. The caller still has to apply the address rule once the host is resolved.
     pub fn judge(&self, destination: &Destination, method: &str, message: &Message<'_>) -> Verdict {
-        self.decide(destination, method, message, true)
+        self.decide(&Request { destination, method, message, block_headers: None }, true)
     }
 
-    /// Decides on a request whose body cannot be judged, because it holds a part of the stemcell image.
-    pub fn judge_image(&self, destination: &Destination, method: &str, headers: &[(String, String)]) -> Verdict {
-        self.decide(destination, method, &Message { headers, body: &[] }, false)
+    /// Decides on a request whose body cannot be judged, because it holds a part of the stemcell image. If it is one
+    /// block of an upload in blocks, `block_headers` are the headers that the host computes from the block.
+    pub fn judge_image(
+        &self,
+        destination: &Destination,
+        method: &str,
+        headers: &[(String, String)],
+        block_headers: Option<&[String]>,
+    ) -> Verdict {
+        let message = &Message { headers, body: &[] };
+        self.decide(&Request { destination, method, message, block_headers }, false)
     }
 
-    fn decide(&self, destination: &Destination, method: &str, message: &Message<'_>, body_is_known: bool) -> Verdict {
+    fn decide(&self, request: &Request<'_>, body_is_known: bool) -> Verdict {
+        let Request { destination, method, message, .. } = *request;
         let deny = |check, reason, why: String, hint: Option<String>| {
             // Any other text comes from the guest, and could be mistaken for a part of this message.
             let shown = if METHODS.contains(&method) { method } else { "this method at" };
@@ -59,15 +68,14 @@ impl Policy {
             );
             return Verdict::Denied(deny(Check::PathAlike, DenialReason::Path, why, None));
         }
-        let request = Request { destination, method, message };
         let rules = self.field_rules(destination, method, body_is_known.then_some(message));
         let needs = self.declared.as_ref().map(|needs| request.declaring(needs));
         let hides_values = self.hidden_places(destination).hides_values;
         let judged: Vec<JudgedGrant<'_>> =
-            self.http.iter().map(|grant| (grant, grant.allows(&request, hides_values, &rules))).collect();
+            self.http.iter().map(|grant| (grant, grant.allows(request, hides_values, &rules))).collect();
         let allowing = judged.iter().filter_map(|(grant, verdict)| Some((*grant, verdict.as_ref().ok()?)));
         let candidates = allowing.map(|(grant, permitted)| {
-            let declared = self.check_declared(grant, &request, needs.as_deref());
+            let declared = self.check_declared(grant, request, needs.as_deref());
             Candidate { grant, permitted, declared }
         });
         if let Some(Candidate { grant, permitted, declared }) = most_specific(candidates, destination) {
@@ -167,6 +175,8 @@ pub(super) struct Request<'a> {
     pub(super) destination: &'a Destination,
     pub(super) method: &'a str,
     pub(super) message: &'a Message<'a>,
+    /// The headers that the host computes from the block, if the request is one block of an upload in blocks.
+    pub(super) block_headers: Option<&'a [String]>,
 }
 
 /// The part of a granted request that the guest does not declare.

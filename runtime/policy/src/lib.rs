@@ -68,7 +68,7 @@
 //! | modules | content |
 //! |---|---|
 //! | `file`, `preset`, `object_reader`, `problem` | how a policy file is parsed, and how its problems are reported |
-//! | `grant`, `login`, `auth`, `sigv4`, `credentials`, `roles`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `query`, `responses` | the entries of a policy file, as written and as resolved for a call |
+//! | `grant`, `login`, `auth`, `sigv4`, `credentials`, `roles`, `body`, `body_fields`, `operations`, `target`, `tls`, `slots`, `blocks`, `query`, `responses` | the entries of a policy file, as written and as resolved for a call |
 //! | `origin`, `path`, `template`, `one_property`, `request_head` | the texts within entries: origins, patterns of paths, texts with `${property}`, methods and header names |
 //! | `needs`, `properties`, `expose`, `regions`, `registry`, `forbidden` | what the guest declares, and what limits a policy beside its grants |
 //! | `judge`, `verdict`, `stages`, `wording` | the decision on a request, its types, the comparison with one grant, and its words |

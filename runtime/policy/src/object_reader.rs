@@ -169,7 +169,10 @@ impl<'a> ObjectReader<'a> {
     pub(super) fn close(self) {
         for key in self.map.keys() {
             self.ensure(Check::UnknownKey, self.known.contains(&key.as_str()), &printable(key), || {
-                ("is an unknown key", format!("remove it; known here: {}", self.known.join(", ")))
+                (
+                    "is an unknown key",
+                    format!("remove it or correct its spelling; known here: {}", self.known.join(", ")),
+                )
             });
         }
     }

@@ -48,7 +48,11 @@ fn one(value: &Value, at: String, read: ReadFile<'_>, max_depth: usize, problems
         LAID_OVER.iter().filter_map(|key| Some((*key, reader.value(key)?.clone()))).collect();
     reader.close();
     let unusable = |what: String| {
-        problems.add(format!("{at}.file"), what, "name the policy that came with the guest, as it came");
+        problems.add(
+            format!("{at}.file"),
+            what,
+            "name the policy file that came with the guest, and do not change that file",
+        );
         None
     };
     let text = match read(package, file?) {

@@ -41,17 +41,20 @@ pub fn normalize_parameter_name(name: &str) -> String {
     let around = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '[' | ']');
     let name = name.split('\0').next().unwrap_or_default().trim_start_matches(around);
     let name = name.split('[').next().unwrap_or_default().trim_matches(around);
-    let lower = name.chars().flat_map(char::to_lowercase);
-    lower.map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
+    folded(name).map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
 
 /// Returns true if servers could take two names of fields for the same one: they differ only in case, and in what is
 /// not a letter or a digit. Readers of one format accept `serviceAccounts`, `service_accounts` and `service-accounts`.
 pub(crate) fn is_alike(one: &str, other: &str) -> bool {
-    let lower = |name: &str| name.chars().flat_map(char::to_lowercase).collect::<String>();
-    let folded = |name: &str| lower(name).chars().filter(|c| c.is_alphanumeric()).collect::<String>();
-    let (one_folded, other_folded) = (folded(one), folded(other));
-    if one_folded.is_empty() { lower(one) == lower(other) } else { one_folded == other_folded }
+    let letters = |name: &str| folded(name).filter(|c| c.is_alphanumeric()).collect::<String>();
+    let (one_letters, other_letters) = (letters(one), letters(other));
+    if one_letters.is_empty() { folded(one).eq(folded(other)) } else { one_letters == other_letters }
+}
+
+/// Returns a name without regard to case. To upper case and back, the long s becomes an s, as in servers that fold.
+fn folded(name: &str) -> impl Iterator<Item = char> {
+    name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
 /// Returns true if a header, by its normalized name, controls the framing or routing of a request.

@@ -53,7 +53,7 @@ pub(super) fn read_places(reader: &mut ObjectReader<'_>, key: &'static str) -> V
             Ok(Place::Xml(element)) if element.starts_with('/') => {
                 reader.problems().add(
                     at,
-                    "is an element's path, and elements of responses are found by their names",
+                    "is the path of an element, but elements of responses are found by their names alone",
                     PLACES,
                 );
             }
@@ -63,7 +63,7 @@ pub(super) fn read_places(reader: &mut ObjectReader<'_>, key: &'static str) -> V
             Ok(Place::Json(_) | Place::Xml(_) | Place::Header(_)) => {
                 reader.problems().add(at, "names a place again", "remove it");
             }
-            Ok(_) => reader.problems().add(at, "is not a place that is cut out of a response", PLACES),
+            Ok(_) => reader.problems().add(at, "is not a place that can be removed from a response", PLACES),
             Err(error) => {
                 let what = format!("is not a place: {}", printable(&error.to_string()));
                 reader

@@ -70,7 +70,7 @@ impl Grant {
         hides_values: bool,
         rules: &AppliedRules<'_>,
     ) -> Result<Permitted, StageMismatch> {
-        let Request { destination, method, message } = *request;
+        let Request { destination, method, message, .. } = *request;
         let at = |stage| move || StageMismatch { stage, check: None, mismatch: None };
         Check::GrantScheme.ensure(self.origin.scheme == destination.scheme(), at(DenialReason::Scheme))?;
         Check::GrantHost.ensure(self.origin.host.matches(destination.host()), at(DenialReason::Host))?;

@@ -19,7 +19,7 @@ const MAX_MEMORY: usize = 64 * 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum StrictJsonError {
     /// [`is_affordable`] rejects the document, so it was not parsed.
-    #[error("it has more values than memory is spent on")]
+    #[error("it has more values than fit into the memory for one document")]
     TooManyValues,
     /// The document is not JSON, has a duplicate key, is nested too deeply, or has a number out
     /// of range. The message may quote keys of the document.

@@ -40,7 +40,7 @@ fn needs(value: &Value) -> Needs {
     Needs::parse(value.to_string().as_bytes()).unwrap_or_else(|problems| panic!("{value}: {problems:#?}"))
 }
 
-/// The needs of a guest that declares every request.
+/// Returns the needs of a guest that declares every request.
 fn any_needs() -> Needs {
     needs(&json!({"version": 1, "logins": "*", "http": [
         {"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"], "slots": "*", "operations": "*"}]}))
@@ -54,7 +54,7 @@ fn policy_of(grants: &Value, needs: Option<&Needs>) -> Policy {
     resolve(&json!({"version": 1, "http": grants}), &json!({}), &json!({}), needs).unwrap()
 }
 
-/// `allowed by ID`, or the reason.
+/// Returns `allowed by ID`, or the reason.
 fn verdict(policy: &Policy, method: &str, url: &str) -> String {
     verdict_on(policy, method, url, &NOTHING).0
 }

@@ -133,7 +133,8 @@ impl Part {
         let Part::Property(template) = self else { return self.resolve(properties, Layer::Job, at, problems) };
         let found = template.resolve(properties, Layer::Job, at, problems)?;
         let trusted = problems.ensure(Check::LayerCa, found.layer != Layer::Context || to != Layer::Job, || {
-            let what = format!("is `{}` of the context (a cpi-config), and the origin is the job's", found.name);
+            let what =
+                format!("comes from `{}` in the context (a cpi-config), but the origin comes from the job", found.name);
             PolicyProblem::new(at, what, "set the origin in the cpi-config too, or the CA in the job's properties")
         });
         if trusted { self.resolve(properties, Layer::Job, at, problems) } else { None }
@@ -143,7 +144,7 @@ impl Part {
         match self {
             Part::Written(pem) => {
                 let may_go = problems.ensure(Check::LayerCertificate, to != Layer::Context, || {
-                    let what = "is the job's, and the origin is one that the context (a cpi-config) chose";
+                    let what = "comes from the job, but the origin comes from the context (a cpi-config)";
                     PolicyProblem::new(at, what, "take it from a property of the cpi-config")
                 });
                 may_go.then(|| pem.clone())
@@ -151,7 +152,7 @@ impl Part {
             Part::Property(template) => {
                 let found = template.resolve(properties, to, at, problems)?;
                 let pem = problems.ensure(Check::PropertyPem, is_pem(found.secret.reveal()), || {
-                    let what = format!("the property `{}` holds no PEM text", found.name);
+                    let what = format!("the property `{}` does not hold PEM text", found.name);
                     PolicyProblem::new(at, what, "put the certificate or key itself into the property, not a file name")
                 });
                 pem.then_some(Pem::Inline(found.secret))

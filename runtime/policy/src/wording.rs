@@ -46,6 +46,6 @@ pub(super) fn explain(stage: DenialReason, nearest: &[(&Grant, &StageMismatch)],
                 Some(Mismatch::Query(_)) | None => allow.unwrap_or_default(),
             }
         }),
-        _ => "it grants no HTTP at all".to_owned(),
+        _ => "it has no grants for HTTP requests".to_owned(),
     }
 }

@@ -144,11 +144,10 @@ impl AgentSession {
                 "`agent.bootstrap` is for `create_vm` only; do not call it in other methods",
             ));
         };
-        if self.bootstrap_seals().len() >= MAX_BOOTSTRAPS {
-            let message =
-                format!("`agent.bootstrap` was called {MAX_BOOTSTRAPS} times in this call; call it less often");
-            return Err(AgentError::refused(message));
-        }
+        Check::AgentBootstraps.ensure(self.bootstrap_seals().len() < MAX_BOOTSTRAPS, || {
+            let times = MAX_BOOTSTRAPS;
+            AgentError::refused(format!("`agent.bootstrap` was called {times} times in this call; call it less often"))
+        })?;
         size::check_encodings(&additions.encodings)?;
         size::check_additions(additions)?;
         let full = settings::build(&self.config, spec, additions)?;

@@ -29,7 +29,7 @@ pub(super) fn check_additions(additions: &Additions) -> Result<(), AgentError> {
     // A text with both markers counts as settings as a whole, so a guest must not choose where markers are.
     Check::AgentMarker.ensure(!holds_marker(&added.to_string()), || {
         AgentError::refused(
-            "the guest adds the marker of agent settings to them; choose other names, disk hints and routes",
+            "what the guest adds to the agent settings contains their marker; choose other names, disk hints and routes",
         )
     })?;
     let bytes = json_string_length(settings::guest_json(&added));
@@ -57,7 +57,9 @@ pub(super) fn check_encodings(encodings: &[Encoding]) -> Result<(), AgentError> 
     let count = |kinds: &[Encoding]| encodings.iter().filter(|encoding| kinds.contains(encoding)).count();
     let base64 = count(&[Encoding::Base64, Encoding::Base64Url]);
     Check::AgentEncodings.ensure(base64 <= 1 && count(&[Encoding::JsonString]) <= 1, || {
-        AgentError::refused("the user-data has an encoding twice, or two kinds of base64; name each encoding once")
+        AgentError::refused(
+            "the guest asks for user-data with one encoding twice, or with two kinds of base64; name each encoding once",
+        )
     })
 }
 

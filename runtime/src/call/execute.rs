@@ -108,7 +108,7 @@ pub fn execute(assembled: Assembled) -> Result<Executed, CallError> {
     let (usage, counts) = (state.meter.reading(), state.counts);
     let used = Used {
         wall: clock.elapsed(),
-        wall_limit: clock.wall_limit().clone(),
+        wall_limit: clock.wall_limit(),
         usage,
         network: capabilities.gate.counts(),
         counts,

@@ -6,13 +6,14 @@ use crate::component::description::GuestDescription;
 use crate::component::preparation;
 use crate::config::{Config, ConfigFile};
 use crate::failure::{Failure, RESOURCE_REMEDY, Who};
+use crate::rpc::answer;
 use crate::rpc::arguments::Call;
 use crate::rpc::method::{Method, MethodName};
 use crate::rpc::request::Request;
 use crate::rpc::response::{ErrorType, WireError};
 use crate::sandbox::call_clock::CallClock;
 use crate::sandbox::engine;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -38,11 +39,22 @@ pub struct LoadedGuest {
     pub clock: Arc<CallClock>,
 }
 
-/// Loads the config and the guest that a request is for. A config that could not be read is
-/// reported here, after an unknown method. A guest that is not prepared yet is compiled now.
-pub fn load(file: Result<ConfigFile, Failure>, mut request: Request, record: &Record) -> Result<Loaded, CallError> {
-    let method = method(&request.method)?;
-    let config = Config::of(file?)?;
+/// Returns the method that a request names, or the error that the Director expects for another name.
+pub fn find_method(name: &str) -> Result<Method, CallError> {
+    match MethodName::parse(name) {
+        MethodName::Known(method) => Ok(method),
+        MethodName::ConfigureNetworks => {
+            let message = "`configure_networks` is deprecated, and the Director does not call it; remove the call";
+            Err(protocol_error(Who::Request, ErrorType::NotSupported, message))
+        }
+        MethodName::Unknown => Err(CallError::Protocol { who: Who::Request, error: WireError::unknown_method(name) }),
+    }
+}
+
+/// Loads the config and the guest that a request for `method` is for. A guest that is not prepared
+/// yet is compiled now.
+pub fn load(file: ConfigFile, method: Method, mut request: Request, record: &Record) -> Result<Loaded, CallError> {
+    let config = Config::of(file)?;
     record.audit.set_pin(&config.guest.sha256);
     record.audit.set_http_request_limit(config.limits.http_requests);
     let arguments = std::mem::take(&mut request.arguments);
@@ -52,8 +64,7 @@ pub fn load(file: Result<ConfigFile, Failure>, mut request: Request, record: &Re
     let description = prepared.description.clone();
     record.audit.set_guest(&description);
     if method == Method::Info {
-        let formats = &description.stemcell_formats;
-        return Ok(Loaded::Info(json!({"api_version": config.api_version, "stemcell_formats": formats})));
+        return Ok(Loaded::Info(answer::info(config.api_version, &description.stemcell_formats)));
     }
     if !description.methods.iter().any(|name| name == method.name()) {
         let (guest, version) = (&description.name, &description.version);
@@ -68,17 +79,6 @@ pub fn load(file: Result<ConfigFile, Failure>, mut request: Request, record: &Re
         .map_err(|error| Failure::runtime(format!("the engine cannot start: {error:#}; {RESOURCE_REMEDY}")))?;
     let component = prepared.load(&engine, &report)?;
     Ok(Loaded::Guest(Box::new(LoadedGuest { config, request, call, description, engine, component, clock })))
-}
-
-fn method(name: &str) -> Result<Method, CallError> {
-    match MethodName::parse(name) {
-        MethodName::Known(method) => Ok(method),
-        MethodName::ConfigureNetworks => {
-            let message = "`configure_networks` is deprecated, and the Director does not call it; remove the call";
-            Err(protocol_error(Who::Request, ErrorType::NotSupported, message))
-        }
-        MethodName::Unknown => Err(CallError::Protocol { who: Who::Request, error: WireError::unknown_method(name) }),
-    }
 }
 
 /// Returns an error of the protocol whose message begins with who failed.

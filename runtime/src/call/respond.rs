@@ -108,7 +108,7 @@ fn undelivered(error: &io::Error, cid: Option<&str>, undone: Option<&UndoOutcome
     match undone {
         None => what,
         Some(UndoOutcome::Deleted) => format!("{what}; `{cid}`, which this call created, was deleted again"),
-        Some(UndoOutcome::Kept(why)) => format!("{what}; `{cid}` stays: {why}"),
+        Some(UndoOutcome::Kept(why)) => format!("{what}; `{cid}` was not deleted: {why}"),
         Some(UndoOutcome::Failed(why)) => {
             format!("{what}; `{cid}`, which this call created, could not be deleted: {why}")
         }

@@ -2,15 +2,15 @@
 
 use crate::audit::Used;
 use crate::call::{CallError, Observed, Observer, Record, Settled};
-use crate::commands::cli::Report;
 use crate::commands::context_file;
+use crate::commands::report::Report;
 use crate::commands::run;
 use crate::config::{Config, ConfigFile, ConfigSource, EarlySettings};
 use crate::failure::Failure;
 use crate::host::HostCallOutcome;
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::rpc::method::MethodName;
+use crate::rpc::method::{Method, MethodName};
 use crate::rpc::request::Request;
 use crate::signals;
 use crate::startup;
@@ -53,9 +53,9 @@ pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     let record = Record::open(&EarlySettings::of(Some(&file)), Some(&request));
     let events = Arc::new(Mutex::new(Vec::new()));
     signals::record_from_now_on();
-    let served = check_method(&options.method)
+    let served = method(&options.method)
         .map_err(CallError::from)
-        .and_then(|()| run::serve(Ok(file), request, &record, Some(observer(&events))));
+        .and_then(|method| run::serve(file, method, request, &record, Some(observer(&events))));
     let Settled { result, used, .. } = served.unwrap_or_else(Settled::failed);
     record.audit.conclude(result.as_ref().map(drop).map_err(CallError::audited), used.as_ref());
     let Some(used) = used else {
@@ -75,12 +75,12 @@ pub fn call(options: &CallOptions) -> Result<Report, Failure> {
     Ok(Report { text, good })
 }
 
-/// Rejects a method that is not a CPI method.
-fn check_method(method: &str) -> Result<(), Failure> {
-    match MethodName::parse(method) {
-        MethodName::Known(_) => Ok(()),
+/// Returns the CPI method of this name. The message of an error is for an operator, and not for the Director.
+fn method(name: &str) -> Result<Method, Failure> {
+    match MethodName::parse(name) {
+        MethodName::Known(method) => Ok(method),
         _ => Err(Failure::request(format!(
-            "there is no CPI method {method:?}; `wasm-cpi inspect` lists the methods of a guest"
+            "there is no CPI method {name:?}; `wasm-cpi inspect` lists the methods of a guest"
         ))),
     }
 }

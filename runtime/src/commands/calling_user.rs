@@ -62,7 +62,8 @@ pub fn become_owner(cache: &Path) -> Result<(), Failure> {
     }
     change_user(metadata.uid(), metadata.gid()).map_err(|error| {
         Failure::config(format!(
-            "cannot become user {}, who owns {} ({error}); run it as that user, or let root change its user",
+            "cannot become user {}, who owns {} ({error}); run it as that user, or allow root to change its \
+             user (setuid, setgroups)",
             metadata.uid(),
             cache.display()
         ))

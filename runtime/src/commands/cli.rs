@@ -1,5 +1,6 @@
 //! The command line of the tool.
 
+use crate::commands::report::Report;
 use crate::commands::{call, check, explain, forget_leaks, forget_tokens, inspect, new, prepare, registry, run};
 use crate::component::{child, compile};
 use crate::config::ConfigSource;
@@ -95,19 +96,6 @@ enum Command {
 
     #[command(name = child::SUBCOMMAND, hide = true)]
     CompileGuest { limits: String, hardening: LockDownLevel },
-}
-
-/// The output of a command.
-pub struct Report {
-    pub text: String,
-    /// Decides whether the command exits 0.
-    pub good: bool,
-}
-
-impl Report {
-    pub fn good(text: impl Into<String>) -> Report {
-        Report { text: text.into(), good: true }
-    }
 }
 
 pub fn main() -> ExitCode {

@@ -16,7 +16,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<Map<String, Value>, Failure> {
     serde_json::from_str(&text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         failed(format!(
-            "expected a JSON object such as {{\"region\": \"a\"}}; line {line}, column {column} is not part of one"
+            "expected a JSON object such as {{\"region\": \"a\"}}; found something else at line {line}, column {column}"
         ))
     })
 }

@@ -1,6 +1,6 @@
 //! `explain`: prints what the code of a refusal, or a limit, means, and what to do.
 
-use crate::commands::cli::Report;
+use crate::commands::report::Report;
 use crate::failure::Failure;
 use crate::limits;
 use clap::Args;

@@ -1,6 +1,6 @@
 //! `forget-leaks`: allows calls again of a guest that leaked a credential.
 
-use crate::commands::cli::Report;
+use crate::commands::report::Report;
 use crate::config::{Config, ConfigSource};
 use crate::failure::Failure;
 use crate::leak_latch::{LatchError, LeakLatch};

@@ -1,7 +1,7 @@
 //! `forget-tokens`: deletes the tokens that calls keep for later ones.
 
 use crate::commands::calling_user::as_owner;
-use crate::commands::cli::Report;
+use crate::commands::report::Report;
 use crate::config::{Config, ConfigSource};
 use crate::failure::Failure;
 use crate::startup;

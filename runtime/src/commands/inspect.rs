@@ -2,8 +2,8 @@
 
 mod diff;
 
-use crate::commands::cli::Report;
 use crate::commands::context_file;
+use crate::commands::report::Report;
 use crate::component::child::compile_in_child;
 use crate::component::declarations;
 use crate::component::description::GuestDescription;

@@ -8,7 +8,7 @@ mod paths;
 #[cfg(test)]
 mod tests;
 
-use crate::commands::cli::Report;
+use crate::commands::report::Report;
 use crate::failure::Failure;
 use clap::Args;
 use paths::{Paths, shell_quoted};

@@ -1,7 +1,7 @@
 //! `prepare`: compiles guests into the cache before their first call.
 
 use crate::commands::calling_user::become_owner;
-use crate::commands::cli::Report;
+use crate::commands::report::Report;
 use crate::component::preparation::{self, Preparation, Stored};
 use crate::component::source::{self, PinnedGuest};
 use crate::config::{Config, ConfigSource};

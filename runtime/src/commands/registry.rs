@@ -1,6 +1,6 @@
 //! `registry`: serves the BOSH registry's HTTP API.
 
-use crate::commands::cli::Report;
+use crate::commands::report::Report;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::registry_server::{self, TlsFiles};

@@ -6,6 +6,7 @@
 use crate::call::{self, CallError, Loaded, Observer, Record, Response, Settled};
 use crate::config::{ConfigFile, ConfigSource, EarlySettings};
 use crate::failure::Failure;
+use crate::rpc::method::Method;
 use crate::rpc::request::Request;
 use crate::startup;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,18 +25,24 @@ fn answer(source: &ConfigSource) -> Response {
     let settings = EarlySettings::of(file.as_ref().ok());
     let request = call::receive(&settings);
     let record = Record::open(&settings, request.as_ref().ok());
-    let outcome = caught(|| serve(file, request?, &record, None));
+    let outcome = caught(|| {
+        let request = request?;
+        // Looked up before a wrong config is reported: the Director expects `NotImplemented` for some methods.
+        let method = call::find_method(&request.method)?;
+        serve(file?, method, request, &record, None)
+    });
     call::respond(outcome, record)
 }
 
-/// Serves a request. `observer` is called for everything that the guest asks for.
+/// Serves a request for this method. `observer` is called for everything that the guest asks for.
 pub(super) fn serve(
-    file: Result<ConfigFile, Failure>,
+    file: ConfigFile,
+    method: Method,
     request: Request,
     record: &Record,
     observer: Option<Observer>,
 ) -> Result<Settled, CallError> {
-    let loaded = match call::load(file, request, record)? {
+    let loaded = match call::load(file, method, request, record)? {
         Loaded::Info(info) => return Ok(Settled::without_guest(info)),
         Loaded::Guest(loaded) => *loaded,
     };

@@ -16,7 +16,7 @@ pub use event::{CacheEvent, StampedFile};
 use crate::component::description::GuestDescription;
 use crate::component::digest::{hex, is_hex_digest};
 use crate::component::stamp::Stamp;
-use crate::trust::{check_owner_and_mode, read_capacity};
+use crate::trust::{self, DirectoryError, check_owner_and_mode, read_capacity};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -93,15 +93,12 @@ impl From<CacheError> for Miss {
 impl Cache {
     /// Opens the directory. Rejects one that other users can write.
     pub fn open(path: &Path) -> Result<Cache, CacheError> {
-        let failed = |error: Errno| CacheError::Directory { path: path.to_owned(), source: error.into() };
-        let no_link = Check::CacheDirectoryLink.choose(OFlags::NOFOLLOW, OFlags::empty());
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | no_link;
-        let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
-        let stat = rustix::fs::fstat(&dir).map_err(failed)?;
-        let untrusted = check_owner_and_mode(stat.st_uid, stat.st_mode).err();
-        Check::CacheDirectory
-            .reject(untrusted, |source| CacheError::UntrustedDirectory { path: path.to_owned(), source })?;
-        Ok(Cache { dir, path: path.to_owned() })
+        let path = path.to_owned();
+        match trust::open_cache_directory(&path) {
+            Ok(opened) => Ok(Cache { dir: opened.descriptor, path }),
+            Err(DirectoryError::Io(error)) => Err(CacheError::Directory { path, source: error.into() }),
+            Err(DirectoryError::Untrusted(source)) => Err(CacheError::UntrustedDirectory { path, source }),
+        }
     }
 
     /// Creates the directory and its parents if they do not exist, because the CLI does not create

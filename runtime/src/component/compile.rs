@@ -52,7 +52,7 @@ pub fn compile_guest(limits: &str, hardening: LockDownLevel) -> std::io::Result<
     let limits: Limits = serde_json::from_str(limits)?;
     let mut out = std::io::stdout().lock();
     if let Err(error) = restrict_process(limits.compile_mib, limits.compile_seconds) {
-        let remedy = "run the CPI as a user other than root, or let root change its user (setuid, setgroups)";
+        let remedy = "run the CPI as a user other than root, or allow root to change its user (setuid, setgroups)";
         let what = "the guest was not compiled, because the compiling process cannot drop its privileges";
         let failure = config_failure(format!("{what}: {error}; {remedy}"));
         return write_frame(&mut out, Frame::Error, &serde_json::to_vec(&failure)?);

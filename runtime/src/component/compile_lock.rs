@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
+use wasm_cpi_checks::Check;
 
 /// The pause between two attempts to get the lock.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -55,7 +56,8 @@ fn try_lock(dir: BorrowedFd<'_>, name: &str) -> rustix::io::Result<Option<OwnedF
     let file = rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
     let opened = rustix::fs::fstat(&file)?;
     let regular = FileType::from_raw_mode(opened.st_mode) == FileType::RegularFile;
-    if !regular || check_owner_and_mode(opened.st_uid, opened.st_mode).is_err() {
+    let untrusted = check_owner_and_mode(opened.st_uid, opened.st_mode).is_err();
+    if !regular || Check::CacheFile.refuses(untrusted) {
         return Err(Errno::PERM);
     }
     match rustix::fs::flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive) {

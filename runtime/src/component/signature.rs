@@ -54,7 +54,10 @@ impl RequiredSignatures {
             .filter(|key| !FIELDS.contains(&key.as_str()))
             .map(|key| {
                 let known = FIELDS.join(", ");
-                format!("`guest.signature.{key}` is not a key of the configuration; remove it; known here: {known}")
+                format!(
+                    "`guest.signature.{key}` is not a key of the configuration; remove it or correct its \
+                     spelling; known here: {known}"
+                )
             })
             .map(|text| Problem::new(text).refused_by(Check::UnknownKey))
             .collect();

@@ -67,7 +67,7 @@ impl GuestState {
             let state = store.data();
             watchdog::request_end_if_due(&state.clock);
             if state.meter.cpu_is_spent() {
-                state.clock.request_end(EndReason::Limit(cpu_limit.clone()));
+                state.clock.request_end(EndReason::Limit(cpu_limit));
             }
             if Instant::now() >= state.clock.hard_deadline() {
                 return Err(CleanupOver.into());

@@ -35,9 +35,8 @@ pub(super) fn open(path: &Path, image_dirs: &[PathBuf]) -> Result<(File, u64), F
         rustix::fs::openat(CWD, &parent, directory_flags, Mode::empty()).map_err(|e| unreadable(e.into()))?;
     // The open directory must be the one that was resolved and checked.
     let actual = std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd())).map_err(unreadable)?;
-    if actual != parent {
-        return Err(refused("was moved to another directory during the call; try again".into()));
-    }
+    Check::ImageDirs
+        .ensure(actual == parent, || refused("was moved to another directory during the call; try again".into()))?;
     let stat_flags = Check::ImageLink.choose(AtFlags::SYMLINK_NOFOLLOW, AtFlags::empty());
     let no_link = Check::ImageLink.choose(OFlags::NOFOLLOW, OFlags::empty());
     let found = rustix::fs::statat(&directory, name, stat_flags).map_err(|e| unreadable(e.into()))?;

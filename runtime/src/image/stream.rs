@@ -37,6 +37,8 @@ pub(super) async fn run_on_thread<T: Send + 'static>(
 /// The bytes of a part of the image, as a request body.
 pub struct ImageBody {
     receiver: mpsc::Receiver<IoResult<Bytes>>,
+    /// The first chunk, if `beginning` has received it.
+    first: Option<IoResult<Bytes>>,
     left: u64,
     _stop: StopOnDrop,
 }
@@ -50,7 +52,16 @@ impl ImageBody {
     ) -> Result<ImageBody, ImageError> {
         let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
         spawn(move || send(source, length, &stamp, &sender))?;
-        Ok(ImageBody { receiver, left: length, _stop: StopOnDrop::new(stop) })
+        Ok(ImageBody { receiver, first: None, left: length, _stop: StopOnDrop::new(stop) })
+    }
+
+    /// Returns the first bytes, at most a chunk; none if they cannot be read, which the stream reports. The stream returns
+    /// the same bytes, so what was judged is what is sent, even if the file is overwritten meanwhile.
+    pub async fn beginning(&mut self) -> Bytes {
+        if self.first.is_none() {
+            self.first = self.receiver.recv().await;
+        }
+        self.first.as_ref().and_then(|first| first.as_ref().ok()).cloned().unwrap_or_default()
     }
 }
 
@@ -58,7 +69,8 @@ impl Stream for ImageBody {
     type Item = IoResult<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match self.receiver.poll_recv(context) {
+        let first = self.first.take();
+        match first.map_or_else(|| self.receiver.poll_recv(context), |first| Poll::Ready(Some(first))) {
             Poll::Ready(Some(Ok(chunk))) => {
                 self.left = self.left.saturating_sub(chunk.len() as u64);
                 Poll::Ready(Some(Ok(chunk)))

@@ -1,4 +1,5 @@
-//! The addresses of a request: resolves each name once per call, and judges the addresses for each request.
+//! The addresses of a request: resolves each name once per call, and again only after no connection to its addresses
+//! could be opened. Judges the addresses for each request.
 
 use super::transport::Route;
 use crate::net::error::HttpError;
@@ -149,8 +150,8 @@ impl AddressJudge {
         Some(found)
     }
 
-    /// Returns the addresses of a host, which are not judged. They stay the same during a call, unless no server can
-    /// be reached at them.
+    /// Returns the addresses of a host, which are not judged. They stay the same during a call, unless the host is
+    /// forgotten.
     pub(super) async fn lookup(&self, host: &Host, deadline: Instant) -> Result<Vec<IpAddr>, HttpError> {
         let name = match host {
             Host::Ip(address) => return Ok(vec![*address]),
@@ -165,7 +166,7 @@ impl AddressJudge {
         }
     }
 
-    /// Resolves a host again for the next request.
+    /// Has the next request resolve this host again, because no connection to its addresses could be opened.
     pub(super) fn forget(&self, host: &str) {
         lock(&self.resolved).remove(host);
     }

@@ -5,10 +5,10 @@
 //! A URL here must never hold text of a guest.
 
 use crate::failure::{Failure, Who};
-use crate::limits::Limits;
+use crate::limits::{Limits, NamedLimit};
 use crate::net::error::{HttpError, HttpErrorKind};
 use crate::net::exchange::{
-    Caps, ErrorContext, HEADERS_TO_COUNT, NamedLimit, Progress, SendBody, SendFailure, USER_AGENT, await_head, receive,
+    Caps, ErrorContext, HEADERS_TO_COUNT, Progress, SendBody, SendFailure, USER_AGENT, await_head, receive,
     request_uncompressed,
 };
 use crate::net::resolver::Resolver;

@@ -7,8 +7,9 @@ pub(super) mod metadata;
 mod role;
 
 use crate::failure::Who;
+use crate::limits::NamedLimit;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::exchange::{Caps, NamedLimit, Received, SendBody, WireRequest};
+use crate::net::exchange::{Caps, Received, SendBody, WireRequest};
 use crate::net::gate::auth::credential_owner_of_keys;
 use crate::net::http_event::{HttpEvent, PendingEvent, ReportEvent};
 use crate::net::http_trace::{Shown, Tracer};

@@ -11,9 +11,9 @@ mod error_context;
 mod request_body;
 mod response;
 
+pub use caps::Caps;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use caps::EchoAllowance;
-pub use caps::{Caps, NamedLimit};
 pub(in crate::net) use error_context::ErrorContext;
 pub(in crate::net) use request_body::Progress;
 pub use request_body::SendBody;

@@ -15,6 +15,7 @@ mod judged_fields;
 mod message;
 mod outgoing_body;
 mod refused_seal;
+mod request_line;
 mod response;
 mod reuse;
 mod sending;

@@ -7,6 +7,8 @@
 //! every origin, because every response may have values which the guest does not see. Names are normalized as the
 //! policy does it.
 
+mod names;
+
 use crate::failure::Who;
 use crate::limits::Limits;
 use crate::net::error::{HttpError, HttpErrorKind};
@@ -14,115 +16,15 @@ use crate::net::exposure::Exposure;
 use crate::net::method_override;
 use crate::net::signing::guest_request::{self, SignedHeaders};
 use crate::vault::Vault;
+use names::{
+    CREDENTIAL_ENDS, CREDENTIAL_PREFIXES, CREDENTIALS, IMPOSTOR_WORDS, IMPOSTORS, QUERY_CREDENTIALS, QUERY_OVERRIDES,
+    UNSEARCHABLE,
+};
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{UnclearQuery, query_names};
 use wasm_cpi_policy::{DenialReason, METHODS, is_connection_header, normalize_header_name, normalize_parameter_name};
-
-/// Prefixes of headers that make a server treat the request as another one than was checked.
-const IMPOSTORS: [&str; 43] = [
-    "cf-connecting-ip",
-    "client-ip",
-    "destination",
-    "fastly-client-ip",
-    "forwarded",
-    "http-method",
-    "impersonate-",
-    "method",
-    "on-behalf-of",
-    "remote-user",
-    "run-as",
-    "script-name",
-    "ssl-client-",
-    "sudo",
-    "true-client-ip",
-    "x-amzn-oidc-",
-    "x-auth-request-",
-    "x-authenticated-",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "x-consumer-",
-    "x-copy-from",
-    "x-envoy-original-",
-    "x-forwarded-",
-    "x-host",
-    "x-http-",
-    "x-impersonate-",
-    "x-method",
-    "x-ms-client-principal",
-    "x-ms-copy-source",
-    "x-on-behalf-of",
-    "x-original-",
-    "x-originating-ip",
-    "x-oss-copy-source",
-    "x-override-",
-    "x-proxyuser-ip",
-    "x-real-ip",
-    "x-remote-",
-    "x-rewrite-url",
-    "x-script-name",
-    "x-ssl-client-",
-    "x-trino-",
-    "x-webauth-",
-];
-
-/// Words in headers that let one user act as another one.
-const IMPOSTOR_WORDS: [&str; 3] = ["runas", "impersonate", "impersonation"];
-
-/// Headers with which a guest would send credentials of its own. Other names are not refused, because APIs have many
-/// headers whose names only resemble these.
-const CREDENTIALS: [&str; 10] = [
-    "api-key",
-    "apikey",
-    "authorization",
-    "cookie",
-    "job-token",
-    "private-token",
-    "x-access-token",
-    "x-api-key",
-    "x-apikey",
-    "x-auth-token",
-];
-/// How names of headers with credentials end. `X-CSRF-Token` and `Idempotency-Token` are no credentials.
-const CREDENTIAL_ENDS: [&str; 12] = [
-    "-access-key",
-    "-access-token",
-    "-api-key",
-    "-api-token",
-    "-auth-key",
-    "-auth-token",
-    "-consul-token",
-    "-password",
-    "-secret",
-    "-security-token",
-    "-service-token",
-    "-vault-token",
-];
-/// Signatures and keys of object stores and the like.
-const CREDENTIAL_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
-/// Headers that make the server respond in a form that cannot be searched, beside those for ranges.
-const UNSEARCHABLE: [&str; 2] = ["accept-encoding", "a-im"];
-
-/// Parameters of the query with which a guest would send credentials of its own.
-const QUERY_CREDENTIALS: [&str; 13] = [
-    "access-key",
-    "access-token",
-    "api-key",
-    "api-token",
-    "apikey",
-    "auth-token",
-    "jsessionid",
-    "private-token",
-    "sig",
-    "signature",
-    "token",
-    "x-api-key",
-    "x-auth-token",
-];
-/// Parameters of the query that change the method or the user of a request, beside `_method`.
-const QUERY_OVERRIDES: [&str; 7] =
-    ["http-method", "method", "run-as", "runas", "sudo", "x-http-method", "x-method-override"];
 
 /// The rules of a grant for the headers of one request.
 pub(super) struct HeaderRules<'a> {
@@ -263,8 +165,7 @@ fn check_header(name: &str, value: &str, rules: &HeaderRules<'_>, vault: &Vault)
         denied(format_args!("the header `{name}` {what}; leave it out"))
     })?;
     Check::HeaderAccept.ensure(!(exposure.hides_values && name == "accept" && !is_plain_accept(value)), || {
-        let what =
-            "asks a cleaned origin for another form than plain JSON or XML, in which hidden places could be elsewhere";
+        let what = "asks for a form other than plain JSON or XML, in which hidden values could be at other places";
         denied(format_args!("the header `{name}` {what}; ask for `application/json`"))
     })?;
     // `*` asks whether the resource exists, and compares nothing.

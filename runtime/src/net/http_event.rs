@@ -36,7 +36,7 @@ pub struct HttpEvent {
     /// True if any byte of the request may have reached the server.
     pub sent: bool,
     /// The cause of a failure, for operators only: what the server, the network or a library said.
-    /// Whoever prints it redacts it. Empty if the outcome says everything.
+    /// The code that prints it redacts it. Empty if the outcome says everything.
     pub detail: String,
     /// The redacted error response that the guest did not see. Empty if it saw the response.
     pub hidden: String,

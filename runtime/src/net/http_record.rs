@@ -1,10 +1,13 @@
 //! What is recorded of the HTTP requests of a call: counters for the limits, requests that may
 //! have changed something, delivered secrets, and leaks.
 
+mod change;
+
 use crate::failure::Cause;
 use crate::limits::Limits;
 use crate::net::error::HttpError;
-use crate::net::exchange::Received;
+use change::Change;
+pub(super) use change::Outcome;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wasm_cpi_checks::Check;
@@ -90,46 +93,6 @@ pub struct Leak {
     pub place: String,
     /// The number of responses of this call that held a credential.
     pub count: u32,
-}
-
-/// A request that may change something.
-struct Change {
-    request: String,
-    outcome: Outcome,
-}
-
-/// The outcome of a request that may change something.
-pub(super) enum Outcome {
-    /// There is no response yet, or there will be none: the request may have arrived.
-    Unanswered,
-    Answered(u16),
-    NotSent,
-    /// An upload in blocks ended after so many blocks were accepted.
-    Incomplete(u64),
-}
-
-impl Outcome {
-    pub(super) fn of(received: &Result<Received, HttpError>) -> Outcome {
-        match received {
-            Ok(received) => Outcome::Answered(received.status),
-            Err(error) if error.sent => Outcome::Unanswered,
-            Err(_) => Outcome::NotSent,
-        }
-    }
-}
-
-impl Change {
-    /// Returns the request with its outcome; `None` if it cannot have changed anything.
-    fn describe(&self) -> Option<String> {
-        let request = &self.request;
-        match self.outcome {
-            Outcome::Unanswered => Some(format!("{request} without a response")),
-            // After a status of a gateway, the server may still have handled the request.
-            Outcome::Answered(status @ (200..=299 | 500..=599)) => Some(format!("{request} -> {status}")),
-            Outcome::Incomplete(accepted) => Some(format!("{request}, of which {accepted} were accepted")),
-            Outcome::Answered(_) | Outcome::NotSent => None,
-        }
-    }
 }
 
 impl HttpRecord {

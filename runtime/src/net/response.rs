@@ -39,6 +39,7 @@ mod withheld;
 mod tests;
 
 pub(super) use fields::{blank_shown, names_hidden_field};
+pub(super) use raw_text::without_percent;
 pub use screening::seal_and_blank;
 pub use tripwire::search;
 pub use withheld::{WithheldKind, WithheldResponse};

@@ -13,6 +13,7 @@ mod images;
 mod leaks;
 mod logins;
 mod operations;
+mod resumption;
 mod server;
 mod signatures;
 mod tunnels;

@@ -104,15 +104,15 @@ impl Transport {
         };
         let host = request.destination.host().to_string();
         let result = Exchange { request, addresses, proxy, tls, caps, deadline }.run(body, &self.pool).await;
-        // The server may have moved to other addresses, which are judged like the first ones.
-        if result.as_ref().is_err_and(|error| matches!(error.kind, HttpErrorKind::Connect | HttpErrorKind::Timeout)) {
+        if result.as_ref().is_err_and(is_unconnected) {
             self.addresses.forget(&host);
         }
         result
     }
 
     /// Returns the proxy for this destination with its addresses, `None` if the connection is direct, and those of
-    /// the destination's addresses that it is asked for.
+    /// the destination's addresses that it is asked for. The proxy's name is resolved once in a call, also if the proxy
+    /// cannot be reached: no guest may reach the proxy's addresses, which are compared as they were first resolved.
     async fn resolve_proxy(
         &self,
         destination: &Destination,
@@ -124,4 +124,11 @@ impl Transport {
         let proxy_addresses = self.addresses.lookup(&proxy.host, deadline).await?;
         Ok((Some(ResolvedProxy { proxy: proxy.clone(), addresses: proxy_addresses }), addresses))
     }
+}
+
+/// Returns true if no connection was opened for the request. The server may then have moved to other addresses, which
+/// are judged like the first ones. After a byte was sent, the name keeps the addresses that it had, so a guest cannot
+/// have it resolved again by not waiting for a response.
+fn is_unconnected(error: &HttpError) -> bool {
+    !error.sent && matches!(error.kind, HttpErrorKind::Connect | HttpErrorKind::Timeout)
 }

@@ -7,10 +7,9 @@
 use super::config::RegistryConfig;
 use super::settings::{self, MAX_VALUES, Part};
 use crate::failure::{Failure, Who};
-use crate::limits::Limits;
+use crate::limits::{Limits, NamedLimit};
 use crate::net::client::{HostClient, HostRequest};
 use crate::net::error::HttpErrorKind;
-use crate::net::exchange::NamedLimit;
 use serde_json::{Map, Value};
 use std::time::Instant;
 use wasm_cpi_checks::{Check, RefusedBy};

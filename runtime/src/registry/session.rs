@@ -255,7 +255,8 @@ impl RegistrySession {
         check_id(id)?;
         Check::RegistryOwnWrites.ensure(!self.creates() || self.wrote(id), || {
             SessionError::denied(format!(
-                "`create_vm` may change only settings that it wrote itself, and `{id}` is not among them"
+                "`create_vm` may change only settings that it wrote itself, and `{id}` is not among them; call `agent.created` \
+                 for the VM first"
             ))
         })?;
         self.check_readable(id)

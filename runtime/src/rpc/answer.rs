@@ -1,4 +1,4 @@
-//! A guest's answer: checks it, and converts it to the form of the caller's API version.
+//! A guest's answer: checks it, and converts it to the form of the caller's API version. Also the answer to `info`.
 
 use crate::bindings::bosh::cpi::types::DiskHint;
 use crate::bindings::exports::bosh::cpi::networks::CreatedNetwork;
@@ -85,6 +85,11 @@ impl Answer {
             Answer::Network { cid, addresses, cloud_properties } => json!([cid, addresses, cloud_properties]),
         }
     }
+}
+
+/// Returns the result of `info`, which the runtime answers itself.
+pub fn info(api_version: u32, stemcell_formats: &[String]) -> Value {
+    json!({"api_version": api_version, "stemcell_formats": stemcell_formats})
 }
 
 /// Adds the cloud ID to a failure, so that an operator can find what was created.

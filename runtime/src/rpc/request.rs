@@ -40,7 +40,8 @@ impl Request {
         let text = std::str::from_utf8(bytes)
             .map_err(|error| Failure::request(format!("the request is not UTF-8: {error}; send one JSON document")))?;
         let value = strict_json::parse(text, MAX_DEPTH).map_err(|error| {
-            let failure = Failure::request(format!("the request is not one JSON document: {error}"));
+            let failure =
+                Failure::request(format!("the request is not one JSON document: {error}; send one complete document"));
             Failure { check: error.check(), ..failure }
         })?;
         let Value::Object(mut fields) = value else {

@@ -97,8 +97,8 @@ impl CallClock {
     }
 
     /// Returns the limit of the wall time.
-    pub fn wall_limit(&self) -> &NamedLimit {
-        &self.wall_limit
+    pub fn wall_limit(&self) -> NamedLimit {
+        self.wall_limit
     }
 
     /// Returns how long the call has taken so far.
@@ -147,7 +147,7 @@ impl CallClock {
 
     pub fn request_end_if_wall_time_is_over(&self) {
         if Instant::now() >= self.wall_deadline {
-            self.request_end(EndReason::Limit(self.wall_limit.clone()));
+            self.request_end(EndReason::Limit(self.wall_limit));
         }
     }
 

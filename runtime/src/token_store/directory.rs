@@ -19,7 +19,7 @@ pub(super) struct CacheDirectory {
 
 impl CacheDirectory {
     pub(super) fn open(path: &Path) -> Result<CacheDirectory, TokenStoreError> {
-        let directory = trust::open_directory(path).map_err(|error| match error {
+        let directory = trust::open_cache_directory(path).map_err(|error| match error {
             DirectoryError::Io(error) => TokenStoreError::Io(error.into()),
             DirectoryError::Untrusted(untrusted) => TokenStoreError::Directory(untrusted),
         })?;

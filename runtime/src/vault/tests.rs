@@ -1,16 +1,8 @@
-use super::*;
-
+mod cuts;
 mod lines;
+mod seals;
 
-#[test]
-fn captured_values_do_not_count_in_what_a_guest_does_not_get() {
-    let vault = Vault::new();
-    vault.register("password", Secret::new("password-of-the-job"));
-    vault.seal_captured("guess", Secret::new("admin password: h"), Layer::Job).unwrap();
-    assert_eq!(vault.leak_in_unseen(b"admin password: hunter2").unwrap(), None);
-    assert_eq!(vault.leak_in(b"admin password: hunter2").unwrap().as_deref(), Some("guess"));
-    assert_eq!(vault.leak_in_unseen(b"x password-of-the-job y").unwrap().as_deref(), Some("password"));
-}
+use super::*;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
@@ -158,98 +150,6 @@ fn overlapping_and_nested_secrets_are_all_redacted() {
 }
 
 #[test]
-fn a_seal_can_be_opened_and_is_redacted_to_its_name() {
-    let vault = Vault::new();
-    let seal = vault.seal("user.password", Secret::new("correct horse"), Layer::Job);
-    assert!(seal.len() == 40 && seal.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{seal}");
-    let sealed = vault.open(&seal).unwrap();
-    assert_eq!(
-        (sealed.name.as_str(), sealed.secret.reveal(), sealed.layer),
-        ("user.password", "correct horse", Layer::Job)
-    );
-    assert!(vault.open(&seal[1..]).is_none() && vault.open("").is_none());
-    assert_eq!(vault.redact(&format!("a {seal} {}", hex(&seal))), "a <sealed:user.password> <sealed:user.password>");
-    assert_eq!(vault.leak_in(b"correct horse").unwrap().as_deref(), Some("user.password"));
-    assert_eq!(vault.leak_in(seal.as_bytes()).unwrap(), None);
-}
-
-#[test]
-fn every_sealed_value_has_its_own_seal_even_if_it_equals_another_one() {
-    let vault = Vault::new();
-    let first = vault.seal("a", Secret::new("value-of-a-secret"), Layer::Job);
-    assert_ne!(vault.seal("a", Secret::new("value-of-a-secret"), Layer::Job), first);
-    let captured = vault.seal_captured("a", Secret::new("value-of-a-secret"), Layer::Context).unwrap();
-    assert_ne!(captured, first);
-    // The layer of one does not change that of the other.
-    assert_eq!(vault.open(&first).unwrap().layer, Layer::Job);
-    assert_eq!(vault.open(&captured).unwrap().layer, Layer::Context);
-}
-
-#[test]
-fn a_captured_value_costs_the_same_whatever_it_is() {
-    let captured = |value: &str| {
-        let vault = Vault::new();
-        vault.register("password", Secret::new("correct horse battery"));
-        let seal = || vault.seal_captured("token", Secret::new(value), Layer::Job);
-        (0..1000).take_while(|_| seal().is_some()).count()
-    };
-    assert_eq!(captured("correct horse battery"), captured("something else, long"));
-    assert_eq!(captured("correct horse battery"), captured(&"long ".repeat(3000)));
-    assert_eq!(captured("correct horse battery"), MAX_CAPTURES);
-}
-
-#[test]
-fn the_seal_of_a_place_stays_and_represents_what_was_read_last() {
-    let vault = Vault::new();
-    let read = |place: &str, value: &str| {
-        vault.seal_at(place, SecretKind::FromServer, "mbus", Secret::new(value), Layer::Call)
-    };
-    let first = read("vm-1 mbus", "one");
-    assert_eq!(read("vm-1 mbus", "two"), first);
-    assert_ne!(read("vm-2 mbus", "two"), first);
-    assert_eq!(vault.open(&first).unwrap().secret.reveal(), "two");
-}
-
-#[test]
-fn unchanged_seals_are_found() {
-    let vault = Vault::new();
-    assert_eq!(vault.seals_in(b"nothing yet"), Vec::<String>::new());
-    let a = vault.seal("a", Secret::new("x"), Layer::Call);
-    let b = vault.seal("b", Secret::new("y"), Layer::Call);
-    assert_eq!(vault.seals_in(format!("{b}{a}/{b}").as_bytes()), [b.clone(), a.clone()]);
-    assert_eq!(vault.seals_in(&a.as_bytes()[..39]), Vec::<String>::new());
-}
-
-#[test]
-fn a_changed_seal_is_found_with_the_kind_of_its_change() {
-    let vault = Vault::new();
-    let seal = vault.seal("agent", Secret::new("x"), Layer::Call);
-    let escape = |pattern: fn(u8) -> String| seal.bytes().map(pattern).collect::<String>();
-    let table = [
-        (seal.clone(), None),
-        (format!("%20{seal}\\n{seal}&amp;"), None),
-        (STANDARD.encode(&seal), Some("base64")),
-        (URL_SAFE_NO_PAD.encode(format!("ab{seal}cd")), Some("base64")),
-        (STANDARD.encode(format!("a{seal}")), Some("base64")),
-        (hex(&seal), Some("hex")),
-        (hex(&seal).to_uppercase(), Some("hex")),
-        (escape(|byte| format!("%{byte:02X}")), Some("percent-encoding")),
-        (escape(|byte| format!("\\u{byte:04x}")), Some("JSON escapes")),
-        (escape(|byte| format!("&#{byte};")), Some("XML entities")),
-        (format!("{seal} and {}", escape(|byte| format!("%{byte:02x}"))), Some("percent-encoding")),
-        (wrapped(&seal), Some("splitting")),
-        (format!("{} {}", &seal[..11], &seal[11..]), Some("splitting")),
-        (format!("{} {}", &seal[..31], &seal[31..]), Some("splitting")),
-        (seal.to_uppercase(), Some("changing its case")),
-    ];
-    for (text, expected) in table {
-        let found = vault.transformed_seal_in(format!("<{text}>").as_bytes());
-        let found = found.map(|(name, form)| (name, form.to_string()));
-        assert_eq!(found, expected.map(|form| ("agent".to_owned(), form.to_owned())), "{text}");
-    }
-}
-
-#[test]
 fn debug_shows_counts_only() {
     let vault = Vault::new();
     let seal = vault.seal("name", Secret::new("correct horse"), Layer::Job);
@@ -359,6 +259,16 @@ fn only_credentials_are_leaks_and_all_secrets_are_redacted() {
 }
 
 #[test]
+fn captured_values_do_not_count_in_what_a_guest_does_not_get() {
+    let vault = Vault::new();
+    vault.register("password", Secret::new("password-of-the-job"));
+    vault.seal_captured("guess", Secret::new("admin password: h"), Layer::Job).unwrap();
+    assert_eq!(vault.leak_in_unseen(b"admin password: hunter2").unwrap(), None);
+    assert_eq!(vault.leak_in(b"admin password: hunter2").unwrap().as_deref(), Some("guess"));
+    assert_eq!(vault.leak_in_unseen(b"x password-of-the-job y").unwrap().as_deref(), Some("password"));
+}
+
+#[test]
 fn values_of_servers_hide_nothing_in_targets() {
     let vault = Vault::new();
     vault.seal("password", Secret::new("correct-horse"), Layer::Job);
@@ -378,55 +288,6 @@ fn secrets_are_found_at_every_position_even_if_many_have_the_same_prefix() {
         }
     }
     assert_eq!(vault.leak_in(b"password-one-, passed-by-all, pass").unwrap(), None);
-}
-
-/// Returns the longest run of the secret that the text holds.
-fn longest_run(secret: &str, text: &str) -> usize {
-    let run =
-        |start: usize| (0..=secret.len() - start).rev().find(|length| text.contains(&secret[start..start + length]));
-    (0..secret.len()).filter_map(run).max().unwrap_or_default()
-}
-
-proptest! {
-    #[test]
-    fn no_cut_shows_a_part_of_a_secret(
-        secret in prop_oneof!["[a-f]{12,60}", "[a-f]{2000}", "[a-f][a-f\"\\\\\n]{10,58}[a-f]"],
-        before in 0..90_usize,
-        cut in 0..4200_usize,
-        encoder in 0..ENCODERS.len(),
-    ) {
-        let vault = Vault::new();
-        vault.register("password", Secret::new(secret.as_str()));
-        let encoded = ENCODERS[encoder].1(&secret);
-        let text = format!("{}{encoded}{}", "XY ".repeat(before / 3), "ZZ".repeat(4000));
-        let cut = cut % (encoded.len() + before + 20);
-        let (start, left_out) = vault.redact_start(&text, cut);
-        prop_assert!(start.len() <= cut + "<redacted>".len() && left_out >= text.len() - cut);
-        // Some encoders write something before the secret.
-        let other = ENCODERS[encoder].1(&secret.replace(|c: char| c.is_ascii_alphabetic(), "z"));
-        let frame = encoded.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
-        prop_assert!(longest_run(&encoded[frame..], &start) < 8, "{}: {encoded} shows {start}", ENCODERS[encoder].0);
-    }
-}
-
-#[test]
-fn a_text_is_cut_before_a_secret_that_the_cut_divides() {
-    let vault = Vault::new();
-    let long = "k".repeat(200 * 1024);
-    vault.register("password", Secret::new("correct horse battery"));
-    vault.register("settings", Secret::new(long.as_str()));
-    let start = |text: &str, most| vault.redact_start(text, most);
-    assert_eq!(start("it is correct horse battery.", 40), ("it is <redacted>.".to_owned(), 0));
-    assert_eq!(start("it is correct horse battery.", 27), ("it is <redacted>".to_owned(), 1));
-    assert_eq!(start("it is correct horse battery.", 26), ("it is ".to_owned(), 22));
-    assert_eq!(start("it is correct horse battery.", 7), ("it is ".to_owned(), 22));
-    assert_eq!(
-        start("it is correct horses, and more", 26),
-        ("it is correct horses, and m".get(..26).unwrap().to_owned(), 4)
-    );
-    assert_eq!(start(&format!("it is {long} and more"), 100 * 1024).0, "it is ");
-    assert_eq!(start(r"it is correct\u0020horse battery.", 16).0, "it is ");
-    assert_eq!(start("äöü", 3), ("ä".to_owned(), 4));
 }
 
 #[test]

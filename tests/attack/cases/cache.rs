@@ -14,7 +14,7 @@ use tests::prepared_guest::{
     small,
 };
 use tests::users::{NOBODY, SmallDisk, give, is_root};
-use tests::{CPI_ERROR, Job, hostile};
+use tests::{CPI_ERROR, Job, dist, hostile};
 
 const CLASS: &str = "prepared guests";
 
@@ -173,6 +173,16 @@ fn trust() -> Vec<Case> {
                 }
             }
         }),
+        Case::offline(CLASS, "a lock for preparing that others can write", &["cache-file"], || {
+            let job = small();
+            make_dir(&job.cache_dir());
+            let lock = job.cache_dir().join(format!("{}.lock", dist::sha256_of(&job.path("guest.wasm"))));
+            write(&lock, b"");
+            set_mode(&lock, 0o666);
+            assert_eq!(*has_vm(&job).result(), true);
+            // The process that gets a lock deletes its file afterwards.
+            assert!(lock.exists(), "the lock was used");
+        }),
         Case::offline(CLASS, "a directory that group or others can write", &["cache-directory"], || {
             let job = prepared();
             for mode in [0o775, 0o757, 0o777, 0o1777] {
@@ -213,7 +223,7 @@ fn trust() -> Vec<Case> {
     ]
 }
 
-/// Other kinds of files in place of the cache's.
+/// Returns attacks with other kinds of files in place of the cache's.
 fn places() -> Vec<Case> {
     vec![
         Case::offline(CLASS, "files that are links", &["cache-file-link"], || {

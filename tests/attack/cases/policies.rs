@@ -250,7 +250,7 @@ fn changes() -> Vec<Case> {
         let text = unwrap_io(fs::read_to_string(job.policy_file()));
         // The file is changed in place, and keeps its length.
         for (from, to, said) in [
-            (r#""id":"grant-11""#, r#""id":"grant-12""#, "an earlier grant's"),
+            (r#""id":"grant-11""#, r#""id":"grant-12""#, "the id of an earlier grant"),
             ("https://api-13.iaas.test", "https://api-13.iaas.te*t", "is not an origin"),
             (r#""paths":["/**"]"#, r#""paths":["**/"]"#, "`http[0].paths[0]`"),
         ] {

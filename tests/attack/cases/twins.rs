@@ -1,6 +1,7 @@
-//! Twin runs in code: budgets that need hundreds of answers, servers that echo, and
+//! Twin runs in code: uploads in blocks, budgets that need hundreds of answers, servers that echo, and
 //! random scripts.
 
+mod blocks;
 mod budgets;
 mod echo;
 mod random;
@@ -8,5 +9,5 @@ mod random;
 use crate::case::Case;
 
 pub(super) fn cases() -> Vec<Case> {
-    [budgets::cases(), echo::cases(), random::cases()].into_iter().flatten().collect()
+    [blocks::cases(), budgets::cases(), echo::cases(), random::cases()].into_iter().flatten().collect()
 }

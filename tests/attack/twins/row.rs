@@ -125,7 +125,7 @@ fn involves_secret(row: &Value) -> bool {
     has_script
         && !refused
         && !excluded
-        && ["cAnArY7", "{{props.", "${", "\"slots\"", "\"captures\""].iter().any(|part| text.contains(part))
+        && ["cAnArY7", "{{props.", "${", "\"slots\"", "\"captures\"", "\"drop\""].iter().any(|part| text.contains(part))
 }
 
 fn derived_case(row: Value) -> Case {

@@ -23,7 +23,7 @@ struct Pass {
     logins: usize,
 }
 
-/// Where the lives take place: the simulator, and the real services if there are some.
+/// Measures the lives on the simulator, and on the real services if there are some.
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
     measure_on(bench, &Site::simulated(1), "the simulator", Target::AtMost(0.8), report)?;
     match RealCloud::from_environment() {

@@ -4,9 +4,12 @@
 //! secrets of the job.
 
 mod disks;
+mod fault_matrix;
+mod faults;
 mod least_privilege;
 mod lifecycle;
 mod moto;
+mod scenarios;
 mod stemcells;
 mod vms;
 
@@ -92,10 +95,15 @@ impl<'g> Cpi<'g> {
     #[track_caller]
     fn run(&self, method: &str, arguments: Value) -> Response {
         let response = self.call(method, arguments).run();
+        self.check_no_secrets(&response);
+        response
+    }
+
+    #[track_caller]
+    fn check_no_secrets(&self, response: &Response) {
         let output = format!("{}{}", response.json, response.stderr);
         let secret = self.cloud["secret_access_key"].as_str().unwrap_or("?");
         assert!(!output.contains(secret), "a secret is in the output: {output}");
-        response
     }
 
     /// Returns the result of a call that must succeed.

@@ -29,7 +29,7 @@ fn without_a_grant_every_request_is_denied_as_undeclared() {
     let server = Server::answering(Answer::ok(""));
     let requests =
         urls(&[server.url("/"), "https://example.org/".into(), "http://169.254.169.254/latest/meta-data/".into()]);
-    check_all_denied(json!([]), &server, "undeclared", "it grants no HTTP at all", &requests);
+    check_all_denied(json!([]), &server, "undeclared", "it has no grants for HTTP requests", &requests);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn metadata_and_link_local_addresses_cannot_be_granted() {
         (json!(["169.254.0.0/16"]), "link-local"),
         (json!(["fd00:ec2::254/128"]), "metadata"),
         (json!(["fe80::/10"]), "link-local"),
-        (json!(["0.0.0.0/32"]), "no address of a host"),
+        (json!(["0.0.0.0/32"]), "an address that no host has"),
     ] {
         let grant =
             json!({"id": "m", "to": "http://cloud.test", "methods": ["GET"], "paths": ["/**"], "addresses": addresses});

@@ -210,6 +210,46 @@ fn the_suggested_grant_has_the_auth_the_slots_and_the_operation_of_the_request()
     assert_eq!(seen.header("authorization"), Some("Bearer a token of the job"));
 }
 
+/// Whatever the policy has already, one line is enough.
+#[test]
+fn the_line_of_a_denied_upload_in_blocks_allows_the_whole_upload() {
+    let blocks = json!({"methods": ["PUT"], "paths": ["/blocks/**"], "blocks": true});
+    let other_headers = with(blocks.clone(), json!({"block_headers": ["X-Other", "X-Sum"]}));
+    // The grant, the start of the line, and the text in the policy after which the rest of the line belongs.
+    for (more, start, place) in [
+        (json!({"paths": ["/v9/**"]}), "add to \"http\" of the policy: ", "\"http\":["),
+        (json!({}), "add to the grant `near`: ", "{\"id\":\"near\","),
+        (blocks, "add to the grant `near`: ", "{\"id\":\"near\","),
+        (other_headers, "add to `block_headers` of the grant `near`: ", "\"block_headers\":["),
+    ] {
+        let server = Server::answering(Answer::ok(""));
+        let needs = json!({"version": 1, "image": true,
+            "http": [{"id": "blocks", "to": server.origin(), "methods": ["PUT"], "paths": ["/blocks/*"]}]});
+        let near = with(server.grant("near"), json!({"plain_http": true, "auth": {"bearer": "${token}"}}));
+        let job = job(json!([with(near, more.clone())]))
+            .guest_bytes(&probe_with_needs(&needs))
+            .properties(json!({"token": "a token of the job"}));
+        let image = job.path("image");
+        tests::job::write(&image, &[7; 3000]);
+        let upload = json!({"op": "http.blocks", "url": server.url("/blocks/{index}"), "block_bytes": 1000,
+            "headers": {"x-sum": "{sha256-base64}", "x-length": "{length}"}});
+        let run = || job.call("create_stemcell", json!([image, {"probe": [upload]}])).run();
+        let refused = run().stderr;
+        let line = refused.lines().find_map(|line| line.split_once(start)).map(|(_, line)| line);
+        let line = line.unwrap_or_else(|| panic!("no `{start}` in {refused}"));
+        assert_eq!(server.connections(), 0, "{more}");
+        let file = std::fs::read_to_string(job.policy_file()).unwrap();
+        let (before, after) = file.split_once(place).unwrap_or_else(|| panic!("no {place} in {file}"));
+        tests::job::write(&job.policy_file(), format!("{before}{place}{line},{after}").as_bytes());
+        let outcomes = probe::outcomes(run().result());
+        assert_eq!(outcomes[0]["ok"]["sent"], 3, "{line}: {outcomes:?}");
+        for seen in server.requests() {
+            assert_eq!(seen.header("authorization"), Some("Bearer a token of the job"), "{line}");
+            assert!(seen.header("x-sum").is_some() && seen.header("x-length") == Some("1000"), "{line}");
+        }
+    }
+}
+
 /// The grant names one operation more, and nothing else.
 #[test]
 fn the_suggested_grant_for_an_operation_allows_that_one() {

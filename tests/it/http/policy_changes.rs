@@ -56,7 +56,7 @@ fn a_changed_policy_applies_to_the_next_call() {
         answered(&outcome(&job, new.clone()), 200);
     }
     edit(&job, "\"id\":\"other-3\"", "\"id\":\"other-4\"");
-    job.call("has_vm", json!(["vm"])).run().fails(tests::CPI_ERROR, &["`http[4].id`", "an earlier grant's"]);
+    job.call("has_vm", json!(["vm"])).run().fails(tests::CPI_ERROR, &["`http[4].id`", "the id of an earlier grant"]);
     edit(&job, "https://api-9.example.org", "https://api-9.example.org/");
     job.call("has_vm", json!(["vm"])).run().fails(tests::CPI_ERROR, &["`http[4].id`", "and 1 more"]);
 }
@@ -104,5 +104,5 @@ fn a_changed_preset_is_checked_together_with_unchanged_grants() {
     }
     put("api");
     let response = job.call("has_vm", json!(["vm"])).run();
-    response.fails(tests::CPI_ERROR, &["`presets[0].http[0].id`", "an earlier grant's"]);
+    response.fails(tests::CPI_ERROR, &["`presets[0].http[0].id`", "the id of an earlier grant"]);
 }

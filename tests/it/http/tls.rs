@@ -136,7 +136,7 @@ fn the_error_names_files_and_properties_that_are_not_certificates_without_quotin
     let not_pem = trusting(&server, json!({"client": {"cert": "${cert}", "key": "${key}"}}))
         .properties(json!({"cert": "/etc/passwd", "key": "hunter2hunter2"}));
     let response = not_pem.script(json!([])).run();
-    response.fails(CPI_ERROR, &["policy.json", "`http[0].tls.client.cert`", "the property `cert` holds no PEM"]);
+    response.fails(CPI_ERROR, &["policy.json", "`http[0].tls.client.cert`", "the property `cert` does not hold PEM"]);
     assert!(!response.json.to_string().contains("hunter2"));
     let insecure = trusting(&server, json!({"insecure": true})).script(json!([])).run();
     insecure.fails(CPI_ERROR, &["`http[0].tls.insecure`"]);

@@ -254,7 +254,7 @@ fn root_image() -> Vec<u8> {
     b"a little root disk".repeat(1000)
 }
 
-/// A manual network with this address, as a call has it.
+/// Returns a manual network with this address, as a call has it.
 fn manual_network(cloud: &Value, ip: &str) -> Value {
     json!({"net": {
         "type": "manual", "ip": ip, "netmask": "255.255.255.0", "gateway": "10.0.0.1", "dns": ["10.0.0.2"],
@@ -262,7 +262,7 @@ fn manual_network(cloud: &Value, ip: &str) -> Value {
     }})
 }
 
-/// The arguments of `create_vm` for a small VM with this address.
+/// Returns the arguments of `create_vm` for a small VM with this address.
 fn small_vm(cpi: &Cpi<'_>, stemcell: &str, ip: &str) -> Value {
     let networks = manual_network(&cpi.cloud, ip);
     json!(["agent-1", stemcell, {"instance_type": "m1.small"}, networks, [], tests::cloud::env()])

@@ -6,7 +6,7 @@ use tests::openstack::{Api, Gateway, Simulator};
 use tests::response::CANARY;
 use tests::{CPI_ERROR, Job, Response, dist};
 
-/// The properties of a cpi-config for a cloud.
+/// Returns the properties of a cpi-config for a cloud.
 fn properties(cloud: &Value) -> Vec<(&'static str, Value)> {
     let keys = ["auth_url", "region", "username", "api_key", "domain", "project", "endpoints"];
     let mut properties: Vec<_> = keys.into_iter().map(|key| (key, cloud[key].clone())).collect();

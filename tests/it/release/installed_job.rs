@@ -12,7 +12,7 @@ use tests::response::CANARY;
 use tests::users::{NOBODY, is_root};
 use tests::{CPI_ERROR, Job, dist, job};
 
-/// A manifest with the guest `probe`, which needs no cloud.
+/// Returns a manifest with the guest `probe`, which needs no cloud.
 fn probe() -> Value {
     json!({
         "guest": {"file": "probe.wasm"}, "properties": {"region": "here", "password": format!("{CANARY}-property")},

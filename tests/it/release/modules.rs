@@ -11,7 +11,7 @@ use tests::rows::texts;
 use tests::servers::{Answer, Server};
 use tests::{CPI_ERROR, Job, cloud, dist, hostile, job, probe};
 
-/// The directory of another release.
+/// Returns the directory of another release.
 fn acme() -> PathBuf {
     dist::root().join("tests/release/acme")
 }

@@ -12,8 +12,9 @@ use tests::{Job, dist};
 
 /// A private address that is not reachable from this machine except through a proxy.
 const FAR: &str = "10.203.7.9";
+const FARTHER: &str = "10.203.7.10";
 
-/// A proxy that accepts CONNECT, records the request, and always connects to the same server.
+/// A proxy that accepts CONNECT and records the request.
 struct Proxy {
     server: Server,
     requests: Arc<Mutex<Vec<String>>>,
@@ -21,6 +22,12 @@ struct Proxy {
 
 /// Starts a proxy that sends this answer to CONNECT and then connects to `to`.
 fn proxy(to: SocketAddr, answer: &'static str) -> Proxy {
+    routing_proxy(move |_| to, answer)
+}
+
+/// Starts a proxy that sends this answer to CONNECT and then connects to the server that `route` returns for the
+/// destination in the request line, such as `10.203.7.9:443`.
+fn routing_proxy(route: impl Fn(&str) -> SocketAddr + Send + Sync + 'static, answer: &'static str) -> Proxy {
     let requests: Arc<Mutex<Vec<String>>> = Arc::default();
     let heads = Arc::clone(&requests);
     let server = Server::with_handler("http", move |mut stream| {
@@ -29,10 +36,12 @@ fn proxy(to: SocketAddr, answer: &'static str) -> Proxy {
         while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
             head.push(byte[0]);
         }
-        heads.lock().unwrap().push(String::from_utf8_lossy(&head).into_owned());
+        let head = String::from_utf8_lossy(&head).into_owned();
+        let destination = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        heads.lock().unwrap().push(head);
         let _ = stream.write_all(answer.as_bytes());
         if answer.starts_with("HTTP/1.1 200")
-            && let Ok(target) = TcpStream::connect(to)
+            && let Ok(target) = TcpStream::connect(route(&destination))
         {
             join(&stream, &target);
         }
@@ -118,13 +127,51 @@ fn a_proxy_gets_the_checked_address_and_the_destination_proves_its_name() {
 #[test]
 fn a_destination_that_cannot_prove_its_name_gets_no_request_through_a_proxy() {
     let authority = Authority::new();
-    let other = Server::tls(authority.issue(&["10.203.7.10"], Validity::Now).server(None), |_| Answer::ok("x"));
+    let other = Server::tls(authority.issue(&[FARTHER], Validity::Now).server(None), |_| Answer::ok("x"));
     let proxy = proxy(other.address(), OPEN);
     let origin = format!("https://{FAR}");
     let grants = json!([grant(&origin, &json!({"tls": {"ca": authority.pem()}, "auth": {"bearer": "${token}"}}))]);
     let outcome = outcomes(&job(&json!({"https_proxy": proxy.url("")}), &grants), &get(&format!("{origin}/x")));
     failed(&outcome[0], "tls", false, &["TLS failed"]);
     assert!(other.requests().is_empty());
+}
+
+#[test]
+fn a_tunnel_is_kept_for_its_own_destination_alone() {
+    let authority = Authority::new();
+    let cloud = |name: &'static str| {
+        let identity = authority.issue(&[FAR, FARTHER], Validity::Now);
+        Server::tls(identity.server(None), move |_| Answer::ok(name))
+    };
+    // Another host, and another port of the first one. The certificate of each server is valid for both hosts.
+    let destinations = [(FAR, 443, "one"), (FARTHER, 443, "two"), (FAR, 8443, "three")];
+    let clouds = destinations.map(|(_, _, name)| cloud(name));
+    let routes: Vec<(String, SocketAddr)> = destinations
+        .iter()
+        .zip(&clouds)
+        .map(|((host, port, _), cloud)| (format!("{host}:{port}"), cloud.address()))
+        .collect();
+    let asked: Vec<String> = routes.iter().map(|(to, _)| format!("CONNECT {to} HTTP/1.1")).collect();
+    let proxy = routing_proxy(
+        move |destination| routes.iter().find(|(known, _)| known == destination).map(|(_, to)| *to).unwrap(),
+        OPEN,
+    );
+    let origins = [format!("https://{FAR}"), format!("https://{FARTHER}"), format!("https://{FAR}:8443")];
+    let tls = json!({"tls": {"ca": authority.pem()}});
+    let grants: Vec<Value> = origins
+        .iter()
+        .enumerate()
+        .map(|(number, origin)| tests::servers::with(grant(origin, &tls), json!({"id": format!("g{number}")})))
+        .collect();
+    let twice: Vec<Value> =
+        origins.iter().chain(&origins).map(|origin| get(&format!("{origin}/x"))[0].clone()).collect();
+    let outcomes = outcomes(&job(&json!({"https_proxy": proxy.url("")}), &json!(grants)), &json!(twice));
+    let bodies: Vec<&Value> = outcomes.iter().map(|outcome| &answered(outcome, 200)["body"]).collect();
+    assert_eq!(bodies, ["one", "two", "three", "one", "two", "three"]);
+    let lines: Vec<String> =
+        proxy.requests().iter().map(|head| head.lines().next().unwrap_or_default().to_owned()).collect();
+    assert_eq!(lines, asked);
+    assert!(clouds.iter().all(|cloud| cloud.requests().len() == 2));
 }
 
 #[test]

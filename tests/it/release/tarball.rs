@@ -37,7 +37,7 @@ fn release() -> &'static Twice {
     })
 }
 
-/// A shell in the repository, without the variables that cargo sets for the crate of this test.
+/// Returns a shell in the repository, without the variables that cargo sets for the crate of this test.
 fn shell() -> Command {
     let mut shell = Command::new("sh");
     shell.current_dir(dist::root());
@@ -109,7 +109,7 @@ fn the_release_manifest_has_the_digests_and_fingerprints_of_jobs_and_packages() 
     let job = dir.path().join("unpacked/jobs/wasm_cpi");
     let spec = yaml(&job.join("job.MF"));
     assert_eq!(spec["name"], "wasm_cpi");
-    assert_eq!(manifest["jobs"][1]["packages"], spec["packages"]);
+    assert_eq!(manifest["jobs"][2]["packages"], spec["packages"]);
     assert!(job.join("monit").is_file());
     for template in spec["templates"].as_object().unwrap().keys() {
         assert!(job.join("templates").join(template).is_file(), "{template}");

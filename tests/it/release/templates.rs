@@ -44,7 +44,7 @@ fn a_minimal_manifest_needs_only_a_guest() {
     }
 }
 
-/// A manifest with every property that is not an alternative to another one.
+/// Returns a manifest with every property that is not an alternative to another one.
 fn full() -> Value {
     json!({
         "guest": {"package": "acme-cpi", "file": "lib/acme.wasm", "sha256": "a".repeat(64),

@@ -4,10 +4,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use tests::cloud::{answered, create_vm, get, outcomes, post, vm_outcomes, with_policy};
 use tests::servers::{Answer, Server, with};
-use tests::{CLOUD_ERROR, Job};
+use tests::{CLOUD_ERROR, Job, dist};
 
 /// A secret that is too short for the tripwire.
 const PIN: &str = "8bytesec";
@@ -112,13 +113,21 @@ fn a_later_call_does_not_read_agent_settings_back() {
 }
 
 #[test]
-fn check_warns_where_settings_could_be_read_back() {
+fn check_and_inspect_warn_where_settings_could_be_read_back() {
     let server = Server::answering(Answer::ok(""));
     let warning = "a later call could read them back by grant `api`";
-    let (_, output) = job(&server, slots(json!([]))).check();
-    assert!(output.contains(warning), "{output}");
     let mut dropped = slots(json!([]));
     dropped["drop"] = json!(["json:/Config/Env", "json:/Config/Cmd"]);
-    let (_, output) = job(&server, dropped).check();
-    assert!(!output.contains(warning), "{output}");
+    for (grant, warns) in [(slots(json!([])), true), (dropped, false)] {
+        let job = job(&server, grant);
+        let (_, checked) = job.check();
+        let mut inspect = Command::new(dist::tool());
+        inspect.arg("inspect").arg(dist::probe()).arg("--config").arg(job.config_file());
+        let inspected = inspect.env_clear().current_dir("/").output().unwrap();
+        let inspected = String::from_utf8_lossy(&[inspected.stdout, inspected.stderr].concat()).into_owned();
+        assert!(inspected.contains("create_vm"), "{inspected}");
+        for output in [checked, inspected] {
+            assert_eq!(output.contains(warning), warns, "{output}");
+        }
+    }
 }

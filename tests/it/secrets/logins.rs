@@ -10,7 +10,7 @@ use tests::{CPI_ERROR, Job, probe};
 
 const PASSWORD: &str = "correct horse battery staple";
 
-/// A token service that returns `token-number-1`, `-2` and so on, in a header and in the body.
+/// Returns a token service that returns `token-number-1`, `-2` and so on, in a header and in the body.
 fn identity(lifetime: Value) -> Server {
     let count = Arc::new(AtomicUsize::new(0));
     Server::start(move |_| {
@@ -20,7 +20,7 @@ fn identity(lifetime: Value) -> Server {
     })
 }
 
-/// An API that accepts the tokens with these endings, and answers 401 to all others.
+/// Returns an API that accepts the tokens with these endings, and answers 401 to all others.
 fn api(header: &'static str, good: &'static [&'static str]) -> Server {
     Server::start(move |seen: &ReceivedRequest| {
         let known = seen.header(header).is_some_and(|token| good.iter().any(|good| token.ends_with(good)));

@@ -45,7 +45,7 @@ pub struct Rule<S> {
 /// One of the distinct requests of a client. Ids are replaced by `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// `GET /servers/*`
+    /// `GET /servers/*`, or the name of an operation
     pub request: String,
     /// The number of this request among equal ones, starting at one.
     pub nth: usize,
@@ -208,25 +208,28 @@ impl ActiveFault {
 impl Steps {
     /// Returns the step of the next request; the path is without the service's prefix.
     pub fn next(&mut self, method: &str, target: &str, path: &str) -> Step {
-        let step = match self.last.take() {
-            Some((last, step)) if method == "GET" && last == target => Step { poll: step.poll + 1, ..step },
-            _ => {
-                let parts: Vec<&str> = path.split('/').map(|part| if part.len() > 30 { "*" } else { part }).collect();
-                let request = format!("{method} {}", parts.join("/"));
-                let seen = self.seen.entry(request.clone()).or_default();
-                *seen += 1;
-                Step { request, nth: *seen, poll: 1 }
-            }
-        };
-        self.last = (method == "GET").then(|| (target.to_owned(), step.clone()));
-        step
+        let parts: Vec<&str> = path.split('/').map(|part| if part.len() > 30 { "*" } else { part }).collect();
+        self.number(format!("{method} {}", parts.join("/")), target, method == "GET")
     }
 
     /// Returns the step of the next request to a service with named operations. A read with the same form as the
     /// previous request is another poll.
     pub fn next_operation(&mut self, operation: &str, form: &[u8], is_read: bool) -> Step {
         let target = format!("{operation} {}", String::from_utf8_lossy(form));
-        self.next(if is_read { "GET" } else { "POST" }, &target, operation)
+        self.number(operation.to_owned(), &target, is_read)
+    }
+
+    fn number(&mut self, request: String, target: &str, is_read: bool) -> Step {
+        let step = match self.last.take() {
+            Some((last, step)) if is_read && last == target => Step { poll: step.poll + 1, ..step },
+            _ => {
+                let seen = self.seen.entry(request.clone()).or_default();
+                *seen += 1;
+                Step { request, nth: *seen, poll: 1 }
+            }
+        };
+        self.last = is_read.then(|| (target.to_owned(), step.clone()));
+        step
     }
 }
 

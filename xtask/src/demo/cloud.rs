@@ -44,7 +44,7 @@ impl Cloud {
         Ok(cloud)
     }
 
-    /// The path of `cloud.json`.
+    /// Returns the path of `cloud.json`.
     pub(super) fn file(&self) -> &Path {
         &self.file
     }

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 /// The file name of the preset in the guest's package.
 pub(super) const PRESET: &str = "openstack.json";
 
-/// The section `guest`, which is the same in a manifest and in the configuration.
+/// Returns the section `guest`, which is the same in a manifest and in the configuration.
 pub(super) fn guest(file: &str, sha256: &str) -> Value {
     json!({ "package": "guest", "file": file, "sha256": sha256 })
 }
 
-/// The job's properties. Without a policy in `inputs`, the policy grants nothing.
+/// Returns the job's properties. Without a policy in `inputs`, the policy grants nothing.
 pub(super) fn properties(guest: &Value, inputs: &JobInputs) -> Value {
     json!({
         "guest": guest,
@@ -25,12 +25,12 @@ pub(super) fn properties(guest: &Value, inputs: &JobInputs) -> Value {
     })
 }
 
-/// A policy with the guest's own preset, limited to this machine.
+/// Returns a policy with the guest's own preset, limited to this machine.
 pub(super) fn cloud_policy() -> Value {
     json!({ "presets": [{ "package": "guest", "file": PRESET, "addresses": ["127.0.0.0/8"], "plain_http": true }] })
 }
 
-/// The properties that an operator would set for the cloud that `cloud.json` describes.
+/// Returns the properties that an operator would set for the cloud that `cloud.json` describes.
 pub(super) fn cloud_properties(cloud: &Value) -> Value {
     let mut properties = Map::new();
     for key in ["auth_url", "region", "username", "api_key", "domain", "project", "endpoints"] {

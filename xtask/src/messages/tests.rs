@@ -154,6 +154,10 @@ fn the_page_lists_files_that_ship_in_review_order() {
 
     guest openstack
 
+## guests/probe/src/lib.rs
+
+    guest probe
+
 ## release/jobs/a/templates/b.erb
 
     no name

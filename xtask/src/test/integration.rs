@@ -32,10 +32,10 @@ pub(super) struct Against<'a> {
     pub(super) botocore: Option<&'a Path>,
 }
 
-/// Builds the test program and runs it.
+/// Builds and runs the integration tests, and the unit tests of the harness and of the programs beside it.
 pub(super) fn run(repo: &Repo, against: &Against<'_>, reports: &Reports, rest: &[String]) -> Result<()> {
     let mut cargo = repo.cargo_static("test");
-    cargo.args(["--release", "--package", "tests", "--lib", "--test", "it", "--no-fail-fast"]);
+    cargo.args(["--release", "--package", "tests", "--all-targets", "--no-fail-fast"]);
     cargo.env(build::DIST, against.dist).env(build::MUTANTS, repo.mutants());
     match against.openstack {
         Some(cloud) => cargo.env(openstack::VARIABLE, cloud),

@@ -63,7 +63,8 @@ fn grow(session: &Session, volume: &Volume, size: u64) -> Result<(), Error> {
     let grown = wait::until(session, disk, "available")?;
     if grown.size != size {
         return Err(Error::cloud(format!(
-            "disk `{disk}` was not resized: expected {size} GiB, found {} GiB",
+            "disk `{disk}` was not resized: expected {size} GiB, found {} GiB; look at `openstack volume show {disk}`, \
+             and try again",
             grown.size
         )));
     }

@@ -71,7 +71,7 @@ fn zone(session: &Session, vm: Option<&str>) -> Result<Option<String>, Error> {
     }
 }
 
-/// Cinder answers 413 if the project's quota of volumes or gigabytes is used up.
+/// Returns the error of a request for a volume. Cinder answers 413 if the project's quota is used up.
 fn quota_as_no_disk_space(error: wasm_cpi_sdk::http::RequestError) -> Error {
     match error.status() {
         Some(413) => Error::no_disk_space(error.to_string()),

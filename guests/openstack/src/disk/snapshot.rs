@@ -29,14 +29,17 @@ pub(crate) fn snapshot(session: &Session, disk: &str, metadata: &Metadata) -> Re
     let snapshot = create_once(&format!("snapshot {name}"), post, || volumes.snapshot_named(&name))?;
     let id = snapshot.id;
     let available = session.poll().until(&format!("snapshot `{id}` to be available"), || {
-        let found = volumes
-            .snapshot(&id)?
-            .ok_or_else(|| Error::cloud(format!("snapshot `{id}` disappeared while it was created")))?;
+        let found = volumes.snapshot(&id)?.ok_or_else(|| {
+            Error::cloud(format!(
+                "snapshot `{id}` disappeared while it was created; something else deleted it, try again"
+            ))
+        })?;
         match found.status.as_str() {
             "available" => Ok(Some(())),
-            status if status.starts_with("error") => {
-                Err(Error::cloud(format!("snapshot `{id}` failed: its status is `{status}`")))
-            }
+            status if status.starts_with("error") => Err(Error::cloud(format!(
+                "snapshot `{id}` failed: expected status `available`, found `{status}`; look at Cinder's log, and \
+                     try again"
+            ))),
             _ => Ok(None),
         }
     });

@@ -61,7 +61,7 @@ pub(super) struct Cloud {
     pub(super) seen: Vec<String>,
 }
 
-/// The part of the login's response that the guest sees.
+/// Returns the part of the login's response that the guest sees.
 pub(super) fn login_response() -> Value {
     let entry = |kind: &str, url: &str| {
         let endpoint = |interface: &str| json!({"interface": interface, "region": "R", "region_id": "R", "url": url});

@@ -224,7 +224,10 @@ impl Build<'_> {
         }
         let place = self.gateway_port(partial, assigned, vm)?.fixed_ips.first().cloned();
         let place = place.ok_or_else(|| {
-            Error::cloud(format!("server `{vm}` has no address in its default network, which load balancers need"))
+            Error::cloud(format!(
+                "server `{vm}` has no address in its default network, which load balancers need; check the subnets of \
+                 that network"
+            ))
         })?;
         for pool in &self.choice.pools {
             let joined = pools::join(self.session, pool, &partial.name, &place.ip_address, place.subnet_id.as_deref())?;
@@ -257,19 +260,29 @@ fn assigned_port<'p>(nic: &Nic, partial: &PartialVm, assigned: &'p [Port]) -> Op
 }
 
 fn disappeared(vm: &str) -> Error {
-    Error::vm_creation_failed(format!("server `{vm}` disappeared while it was created")).ok_to_retry(true)
+    Error::vm_creation_failed(format!(
+        "server `{vm}` disappeared while it was created; something else deleted it, try again"
+    ))
+    .ok_to_retry(true)
 }
 
 fn active(server: &Server) -> Result<bool, Error> {
     match server.status.as_str() {
         "ACTIVE" => Ok(true),
         "ERROR" => {
-            Err(Error::vm_creation_failed(format!("server `{}` failed: {}", server.id, server.fault()))
-                .ok_to_retry(true))
+            let what = format!(
+                "server `{}` failed: {}; correct what the cloud names, or look for the server in Nova's log",
+                server.id,
+                server.fault()
+            );
+            Err(Error::vm_creation_failed(what).ok_to_retry(true))
         }
         "DELETED" | "SOFT_DELETED" => {
-            Err(Error::vm_creation_failed(format!("server `{}` was deleted while it was created", server.id))
-                .ok_to_retry(true))
+            let what = format!(
+                "server `{}` was deleted while it was created; something else deleted it, try again",
+                server.id
+            );
+            Err(Error::vm_creation_failed(what).ok_to_retry(true))
         }
         _ => Ok(false),
     }

@@ -146,11 +146,13 @@ fn add_member(
 fn wait_until_active(session: &Session, service: &LoadBalancing, pool: &str, id: &str) -> Result<(), Error> {
     session.poll().until(&format!("member `{id}` to be active"), || match service.member(pool, id)? {
         Some(member) if member.provisioning_status == "ACTIVE" => Ok(Some(())),
-        Some(member) if member.provisioning_status == "ERROR" => {
-            Err(Error::cloud(format!("member `{id}` of pool `{pool}` failed: its status is `ERROR`")))
-        }
+        Some(member) if member.provisioning_status == "ERROR" => Err(Error::cloud(format!(
+            "member `{id}` of pool `{pool}` failed: expected status `ACTIVE`, found `ERROR`; look at Octavia's log"
+        ))),
         Some(_) => Ok(None),
-        None => Err(Error::cloud(format!("member `{id}` of pool `{pool}` disappeared while it was created"))),
+        None => Err(Error::cloud(format!(
+            "member `{id}` of pool `{pool}` disappeared while it was created; something else deleted it, try again"
+        ))),
     })
 }
 

@@ -52,7 +52,9 @@ pub(super) fn find_or_create(session: &Session, group: &str) -> Result<String, E
     let waited = clock::sleep((needed * SAFETY_FACTOR).clamp(SHORTEST_WAIT, LONGEST_WAIT));
     let found = groups.named(&name).map_err(explain)?;
     let chosen = choose(&found).ok_or_else(|| {
-        let what = format!("server group `{name}` was deleted while a VM was created in it");
+        let what = format!(
+            "server group `{name}` was deleted while a VM was created in it; something else deleted it, try again"
+        );
         Error::vm_creation_failed(what).ok_to_retry(true)
     })?;
     if let Some(own) = own.filter(|own| *own != chosen.id) {

@@ -115,6 +115,12 @@ impl Host for Fake {
         self.send_blocks(upload)
     }
     fn http_session(&self, name: &str) -> Result<String, http::Error> {
+        if self.state().needs.as_ref().is_some_and(|needs| !needs.has_login(name)) {
+            let message = format!(
+                "policy: the guest's needs do not declare the login `{name}`; add \"{name}\" to \"logins\" in needs.json"
+            );
+            return Err(http::Error { kind: http::ErrorKind::Denied(http::Denial::Undeclared), message, sent: false });
+        }
         if let Some(kind) = self.state().session_failures.pop() {
             return Err(http::Error { kind, message: format!("login `{name}` failed"), sent: false });
         }

@@ -38,6 +38,15 @@ impl Needs {
         self.0[flag] == Value::Bool(true)
     }
 
+    /// Returns true if the guest declares the login of this name, or all logins.
+    pub(super) fn has_login(&self, name: &str) -> bool {
+        match &self.0["logins"] {
+            Value::String(all) => all == "*",
+            Value::Array(names) => names.iter().any(|listed| listed == name),
+            _ => false,
+        }
+    }
+
     /// Returns why a request is denied, if the needs do not declare it.
     pub(super) fn refusal(&self, request: &http::Request, properties: &str) -> Option<String> {
         let properties: Value = serde_json::from_str(properties).unwrap_or_default();

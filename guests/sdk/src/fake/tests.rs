@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::bindings::bosh::cpi::image as wire_image;
@@ -120,6 +120,7 @@ fn what_the_needs_do_not_declare_is_denied_with_the_need_to_add() {
         .serve(|_| Answer::text(200, ""))
         .image("x")
         .registry_entry("vm-1", json!({}))
+        .session("main", json!({"id": "s"}))
         .install();
     crate::http::get("https://c/v1/vms/1?x=y").send().unwrap();
     let error = crate::http::post("https://c/v1/vms").send().unwrap_err();
@@ -130,8 +131,17 @@ fn what_the_needs_do_not_declare_is_denied_with_the_need_to_add() {
     assert_eq!(host.requests().len(), 2);
     assert!(image::size().unwrap_err().message.contains(r#"add `"image": true` to them"#));
     assert!(registry::get("vm-1").unwrap_err().message.contains("do not declare `registry`"));
+    let error = crate::http::session::<Value>("main").unwrap_err();
+    assert!(matches!(&error.cause, crate::http::Cause::Transport { kind, .. } if *kind == denied), "{error:?}");
+    assert!(error.to_string().contains(r#"add "main" to "logins" in needs.json"#), "{error}");
     let _host = Fake::new().needs(r#"{"version":1,"image":true,"registry":true}"#).image("x").install();
     assert_eq!(image::size().unwrap(), 1);
+    for (logins, declared) in [(r#"["other","main"]"#, true), (r#""*""#, true), (r#"["other"]"#, false), ("[]", false)]
+    {
+        let needs = format!(r#"{{"version":1,"logins":{logins}}}"#);
+        let _host = Fake::new().needs(&needs).session("main", json!({"id": "s"})).install();
+        assert_eq!(crate::http::session::<Value>("main").is_ok(), declared, "{needs}");
+    }
 }
 
 #[test]

@@ -54,6 +54,10 @@ pub(crate) const ChildEnvironment: Entry =
     safeguard("child-environment", "The compiling process has no environment variables.");
 pub(crate) const ChildPrivileges: Entry =
     safeguard("child-privileges", "The compiling process cannot get new privileges.");
+pub(crate) const ChildAnswer: Entry = safeguard(
+    "child-answer",
+    "The compiling process's answer is read only up to a bound, because a guest's code ran in that process.",
+);
 pub(crate) const EngineMemory64: Entry =
     safeguard("engine-memory64", "The engine rejects modules with 64-bit memories.");
 pub(crate) const EngineProposals: Entry =

@@ -63,8 +63,8 @@ pub(crate) const HeaderAccept: Entry = refusal(
 );
 pub(crate) const ReadBody: Entry = refusal(
     "read-body",
-    "A GET, HEAD or OPTIONS to a cleaned origin has a body, with which servers could filter by hidden values.",
-    "The guest's author sends the parameters in the query, and the operator lists them under `query` of the grant.",
+    "A GET, HEAD or OPTIONS has a body, with which servers could filter by hidden values.",
+    "The guest's author sends the parameters in the query, or the operator lists the body in `fields` that deny others.",
 );
 pub(crate) const QueryHidden: Entry = refusal(
     "query-hidden",
@@ -121,4 +121,9 @@ pub(crate) const BlockHeader: Entry = refusal(
     "block-header",
     "A header of a block is to hold its digest or length, and the grant does not list that header.",
     "The operator adds the header to `block_headers` of the grant.",
+);
+pub(crate) const BodyParts: Entry = refusal(
+    "body-parts",
+    "The body has more than 64 parts, or several that are the image, of which each needs a thread.",
+    "The guest's author joins parts, and sends the image once.",
 );

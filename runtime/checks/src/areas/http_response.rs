@@ -76,3 +76,5 @@ pub(crate) const SignatureQuoted: Entry = safeguard(
     "signature-quoted",
     "Texts of error responses that quote what the host signed are replaced, because they hold a token and digests.",
 );
+pub(crate) const TunnelHead: Entry =
+    safeguard("tunnel-head", "A proxy's response to CONNECT is at most 16 KiB long, and nothing follows its head.");

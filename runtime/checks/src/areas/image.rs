@@ -4,8 +4,8 @@ use crate::explanation::{Entry, refusal};
 
 pub(crate) const ImageDirs: Entry = refusal(
     "image-dirs",
-    "The stemcell's image is outside of the directories that the config allows.",
-    "The operator moves the image there, or adds its directory to `image_dirs`.",
+    "The stemcell's image is outside of the directories that the config allows, or was moved during the call.",
+    "The operator moves the image there, or adds its directory to `image_dirs`, and tries again.",
 );
 pub(crate) const ImageLink: Entry = refusal(
     "image-link",

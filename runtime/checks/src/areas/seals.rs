@@ -17,9 +17,14 @@ pub(crate) const AgentReserve: Entry = refusal(
     "The guest adds more than 4 KiB to agent settings.",
     "The guest's author shortens names, hints and routes, or adds fewer of them.",
 );
+pub(crate) const AgentBootstraps: Entry = refusal(
+    "agent-bootstraps",
+    "The guest calls `agent.bootstrap` more than eight times, and the host keeps the user-data of each.",
+    "The guest's author calls it once, and again only for a VM with another name.",
+);
 pub(crate) const AgentMarker: Entry = refusal(
     "agent-marker",
-    "The guest adds the marker of agent settings to them, which would hide where they begin and end.",
+    "What the guest adds to the agent settings contains their marker, which would hide where they begin and end.",
     "The guest's author removes the marker from names, hints and routes.",
 );
 pub(crate) const AgentEncodings: Entry = refusal(

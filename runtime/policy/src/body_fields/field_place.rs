@@ -55,6 +55,17 @@ impl Token {
     pub(super) fn is_key(&self) -> bool {
         matches!(self, Token::Is(text) if !text.bytes().all(|byte| byte.is_ascii_digit()))
     }
+
+    /// Returns true if this is the number of a list element.
+    pub(super) fn is_index(&self) -> bool {
+        matches!(self, Token::Is(_)) && !self.is_key()
+    }
+
+    /// Returns true if a server could read a key as this token, or as a name that begins with it.
+    pub(super) fn may_begin(&self, key: &str) -> bool {
+        let first = key.split(['.', '/', '[', ']']).find(|part| !part.is_empty()).unwrap_or(key);
+        self.may_be(key) || self.may_be(first)
+    }
 }
 
 impl FieldPlace {
@@ -90,14 +101,21 @@ impl FieldPlace {
         self.tokens.iter().any(|token| matches!(token, Token::Is(text) if is_alike(text, part)))
     }
 
-    /// Returns true if a server that reads a key with separators as several keys finds this place there, or a part of
-    /// the way to it: `a.b` for `b` below `a`.
-    pub(super) fn is_reached_by_joined<T: AsRef<str>>(&self, path: &[T], key: &str) -> bool {
+    /// Returns true if a server that reads a key with separators as several keys finds this place there, a part of the
+    /// way to it, or, if it is limited, what is below it: `a.b` for `b` below `a`, and for `a`. Parts that only meet a
+    /// `*` on the way prove nothing, as those of `22/tcp`.
+    pub(super) fn is_reached_by_joined<T: AsRef<str>>(&self, path: &[T], key: &str, is_limited: bool) -> bool {
         let below = self.tokens_after(path).unwrap_or_default();
         let parts: Vec<&str> = key.split(['.', '/', '[', ']']).filter(|part| !part.is_empty()).collect();
         let is_joined =
             parts.len() > 1 && !below.first().is_some_and(|token| *token != Token::Any && token.matches(key));
-        is_joined && below.len() > 1 && below.iter().zip(&parts).all(|(token, part)| token.may_be(part))
+        let pairs = || below.iter().zip(&parts);
+        let is_named = pairs().any(|(token, _)| matches!(token, Token::Is(_)));
+        let is_end = below.len() > 1 && below.len() <= parts.len();
+        is_joined
+            && (below.len() > 1 || is_limited)
+            && pairs().all(|(token, part)| token.may_be(part))
+            && (is_named || is_end)
     }
 
     /// Returns true if a server that reads other separators between the parts of a name could read this one as the
@@ -142,6 +160,12 @@ impl FieldPlace {
     /// Returns the token that follows a path which leads to this place.
     pub(super) fn next_after<T: AsRef<str>>(&self, path: &[T]) -> Option<&Token> {
         self.tokens_after(path)?.first()
+    }
+
+    /// Returns the token that follows a path which leads to this place, and the one after it.
+    pub(super) fn next_two_after<T: AsRef<str>>(&self, path: &[T]) -> Option<(&Token, Option<&Token>)> {
+        let (first, rest) = self.tokens_after(path)?.split_first()?;
+        Some((first, rest.first()))
     }
 
     /// Returns the tokens that follow a path which leads to this place.

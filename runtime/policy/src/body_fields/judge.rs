@@ -143,14 +143,14 @@ impl FieldRules {
             let unreadable = |_| FieldMismatch::body("the body is not a properly urlencoded form");
             let pairs = parse_form(body).map_err(unreadable)?;
             self.judge_pairs(FieldKind::Form, &pairs, met)?;
-            return Ok(Some(JudgedBody::form(&pairs)));
+            return Ok(Some(JudgedBody::form(&pairs, self.deny_others)));
         }
         let unreadable =
             |error: crate::place::JsonBodyError| PlaceError { place: Place::Body.to_string(), fault: error.into() };
         let document = parse_json(body).map_err(unreadable)?;
         Check::FieldBody.ensure(document.is_object(), || FieldMismatch::body("the body is not a JSON object"))?;
         self.judge_json(&mut Vec::new(), &document, met)?;
-        Ok(Some(JudgedBody::json(&document)))
+        Ok(Some(JudgedBody::json(&document, self.deny_others)))
     }
 
     /// Judges the fields of a form or query.
@@ -177,6 +177,7 @@ impl FieldRules {
         match value {
             Value::Object(object) => {
                 self.judge_keys(path, object)?;
+                self.judge_element(path, object)?;
                 for (key, value) in object {
                     path.push(PathPart::Key(key));
                     self.judge_json(path, value, met)?;
@@ -192,11 +193,43 @@ impl FieldRules {
                 }
             }
             Value::Number(number) => {
+                self.judge_plain(path)?;
                 let small = number.as_f64().is_some_and(|number| number.abs() < MAX_INTEGER as f64);
                 Check::FieldNumber.ensure(small, || FieldMismatch::from(FieldFault::Number))?;
             }
-            _ => {}
+            Value::Null => {}
+            _ => self.judge_plain(path)?,
         }
+        Ok(())
+    }
+
+    /// Rejects an object in place of a list whose elements have a limited key: some servers take one element for a list.
+    /// The object may have keys of its own, but none that is read as the key of an element.
+    fn judge_element(&self, path: &[PathPart<'_>], object: &Map<String, Value>) -> Result<(), FieldMismatch> {
+        let is_element = |place: &FieldPlace| match place.next_two_after(path) {
+            Some((first, Some(key))) if *first == Token::Any || first.is_index() => {
+                key.is_key() && object.keys().any(|given| key.may_begin(given))
+            }
+            _ => false,
+        };
+        let mut rules = self.of(FieldKind::Json).filter(|(_, (_, rule))| rule.limits());
+        // The body itself is never a list.
+        Check::FieldList.ensure(path.is_empty() || !rules.any(|(_, (place, _))| is_element(place)), || {
+            let what = "is an object, and the elements of the list that should be there are limited";
+            NameError::new(FieldKind::Json, path, what)
+        })?;
+        Ok(())
+    }
+
+    /// Rejects a plain value where a rule limits what is in a list: some servers take it for a list of one element.
+    fn judge_plain(&self, path: &[PathPart<'_>]) -> Result<(), FieldMismatch> {
+        let leads =
+            |place: &FieldPlace| place.next_after(path).is_some_and(|token| *token == Token::Any || token.is_index());
+        let mut rules = self.of(FieldKind::Json).filter(|(_, (_, rule))| rule.limits());
+        Check::FieldList.ensure(!rules.any(|(_, (place, _))| leads(place)), || {
+            let what = "is one value, and the elements of the list that should be there are limited";
+            NameError::new(FieldKind::Json, path, what)
+        })?;
         Ok(())
     }
 
@@ -208,8 +241,8 @@ impl FieldRules {
         let mut folded = HashSet::new();
         for key in object.keys() {
             let alone = folded.insert(key.to_ascii_lowercase());
-            let places = || self.of(FieldKind::Json).map(|(_, (place, _))| place);
-            let is_joined = places().any(|place| place.is_reached_by_joined(path, key));
+            let mut rules = self.of(FieldKind::Json);
+            let is_joined = rules.any(|(_, (place, rule))| place.is_reached_by_joined(path, key, rule.limits()));
             let plain = is_plain(key) && alone && !is_joined && !self.is_variant(FieldKind::Json, path, key);
             Check::FieldAlike.ensure(plain, || {
                 let here: Vec<&str> = path.iter().map(AsRef::as_ref).chain([key.as_str()]).collect();

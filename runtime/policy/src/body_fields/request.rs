@@ -21,23 +21,28 @@ pub struct JudgedBody {
     pub content_type: &'static str,
     /// The serialised body.
     pub bytes: Vec<u8>,
+    /// True if it has no field that the rules do not list.
+    pub is_listed: bool,
 }
 
 impl JudgedRequest {
     /// Returns what either of two rules judged of one request. What both judged is the same.
     pub(crate) fn and(self, other: JudgedRequest) -> JudgedRequest {
-        JudgedRequest { query: self.query.or(other.query), body: self.body.or(other.body) }
+        let listed_by = |one: &JudgedRequest| one.body.as_ref().is_some_and(|body| body.is_listed);
+        let is_listed = listed_by(&self) || listed_by(&other);
+        let body = self.body.or(other.body).map(|body| JudgedBody { is_listed, ..body });
+        JudgedRequest { query: self.query.or(other.query), body }
     }
 }
 
 impl JudgedBody {
-    pub(super) fn json(document: &Value) -> JudgedBody {
-        JudgedBody { content_type: "application/json", bytes: document.to_string().into_bytes() }
+    pub(super) fn json(document: &Value, is_listed: bool) -> JudgedBody {
+        JudgedBody { content_type: "application/json", bytes: document.to_string().into_bytes(), is_listed }
     }
 
-    pub(super) fn form(pairs: &[(String, String)]) -> JudgedBody {
+    pub(super) fn form(pairs: &[(String, String)], is_listed: bool) -> JudgedBody {
         let text = write_form(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        JudgedBody { content_type: "application/x-www-form-urlencoded", bytes: text.into_bytes() }
+        JudgedBody { content_type: "application/x-www-form-urlencoded", bytes: text.into_bytes(), is_listed }
     }
 }
 

@@ -20,9 +20,9 @@ pub(super) struct Rule {
 /// The values that a place may have.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Allowed {
-    /// None: neither the place nor anything below it may be there.
+    /// Neither the place nor anything below it may be there.
     Nothing,
-    /// Everything, and everything below.
+    /// Every value, and everything below it.
     Anything,
     /// One of these values.
     OneOf(Vec<Value>),

@@ -132,7 +132,7 @@ fn atom() -> impl Strategy<Value = Atom> {
     (one, count).prop_map(|((text, chars), (count, least, most))| (format!("{text}{count}"), chars, least, most))
 }
 
-/// A matcher that tries everything.
+/// Returns true if the value matches. Tries every length of every atom.
 fn tries(atoms: &[Atom], value: &[char]) -> bool {
     let Some(((_, chars, least, most), rest)) = atoms.split_first() else { return value.is_empty() };
     let fitting = value.iter().take_while(|c| chars.contains(**c)).count().min(most.unwrap_or(usize::MAX));

@@ -6,7 +6,8 @@
 use percent_encoding::percent_encode_byte;
 use url::form_urlencoded;
 
-use super::{Change, Fault, Numbered};
+use super::Fault;
+use super::edit::{Change, Numbered};
 use crate::normalize_parameter_name;
 use wasm_cpi_checks::{Check, RefusedBy};
 

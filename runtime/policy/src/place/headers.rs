@@ -3,7 +3,8 @@
 //! A header that is read here must occur once. Servers read two headers of one name
 //! differently, so such messages are rejected.
 
-use super::{Edit, Fault, FaultKind};
+use super::edit::Edit;
+use super::{Fault, FaultKind};
 use crate::normalize_header_name;
 use wasm_cpi_checks::{Check, RefusedBy};
 

@@ -5,8 +5,10 @@
 
 use serde_json::Value;
 
+use super::edit::{Change, Numbered, Numbers};
+use super::error::Unparsable;
 use super::syntax::check_visible;
-use super::{Change, Fault, FaultKind, Numbered, Numbers, Unparsable};
+use super::{Fault, FaultKind};
 use crate::strict_json;
 use wasm_cpi_checks::Check;
 

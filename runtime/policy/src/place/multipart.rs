@@ -8,8 +8,10 @@
 
 use std::borrow::Cow;
 
+use super::edit::{Change, Numbered};
+use super::error::Unparsable;
 use super::headers::{is_token, parameter};
-use super::{Change, Fault, FaultKind, Numbered, Unparsable};
+use super::{Fault, FaultKind};
 use crate::normalize_parameter_name;
 use wasm_cpi_checks::Check;
 
@@ -123,9 +125,8 @@ fn disposition(head: &str) -> Result<(String, bool), Unparsable> {
                     return Err("a part has two Content-Dispositions".into());
                 }
             }
-            "content-transfer-encoding" => {
-                Check::PartEncoding.refuse(|| Unparsable::from("a part has a transfer encoding; send it as it is"))?
-            }
+            "content-transfer-encoding" => Check::PartEncoding
+                .refuse(|| Unparsable::from("a part has a transfer encoding; send its content without one"))?,
             _ => {}
         }
     }

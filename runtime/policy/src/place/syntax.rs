@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use super::{Fault, FaultKind, Place, PlaceError, Unparsable, is_token, json, xml};
+use super::error::Unparsable;
+use super::{Fault, FaultKind, Place, PlaceError, is_token, json, xml};
 use crate::invisible::is_invisible;
 use wasm_cpi_checks::Check;
 

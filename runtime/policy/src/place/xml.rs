@@ -16,7 +16,9 @@ use quick_xml::events::attributes::Attribute;
 use quick_xml::events::{BytesStart, BytesText, Event};
 use quick_xml::{Reader, Writer};
 
-use super::{Change, Fault, FaultKind, Numbered, Unparsable};
+use super::edit::{Change, Numbered};
+use super::error::Unparsable;
+use super::{Fault, FaultKind};
 use wasm_cpi_checks::Check;
 
 /// The largest number of attributes of one element. The check for duplicates takes time that

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::generate::{asked, is_about, needs as any_section};
 use super::*;
 
-/// What a need of the second wants beyond one of the first, as text.
+/// Returns what the needs of a new version add to those of an old one, as text.
 fn more(old: &Value, new: &Value) -> Vec<String> {
     let whole = |http: &Value| needs(&json!({"version": 1, "http": http}));
     added_needs(Some(&whole(new)), Some(&whole(old))).iter().map(ToString::to_string).collect()
@@ -126,8 +126,8 @@ fn only_what_the_older_needs_do_not_cover_is_added() {
             star.clone(),
             &[
                 "need `all`: * /** at *",
-                "need `all`: whatever operations are granted at *",
-                "need `all`: whatever slots are granted at *",
+                "need `all`: every operation that is granted at *",
+                "need `all`: every slot that is granted at *",
             ],
         ),
         // Operations.
@@ -156,14 +156,14 @@ fn only_what_the_older_needs_do_not_cover_is_added() {
         (
             need(json!({})),
             need(json!({"operations": "*"})),
-            &["need `api`: whatever operations are granted at https://api.test"],
+            &["need `api`: every operation that is granted at https://api.test"],
         ),
         // Slots.
         (slot(json!({})), slot(json!({})), nothing),
         (slot(json!({})), need(json!({})), nothing),
         (need(json!({})), slot(json!({})), &["need `api`: agent in POST /v1/vms at https://api.test, at `json:/data`"]),
         (need(json!({"slots": "*"})), slot(json!({"takes": ["agent", "key"]})), nothing),
-        (slot(json!({})), need(json!({"slots": "*"})), &["need `api`: whatever slots are granted at https://api.test"]),
+        (slot(json!({})), need(json!({"slots": "*"})), &["need `api`: every slot that is granted at https://api.test"]),
         (slot(json!({"path": "/v1/*"})), slot(json!({})), nothing),
         (slot(json!({"show": ["json:/id", "json:/name"]})), slot(json!({"show": ["json:/id"]})), nothing),
         (
@@ -225,7 +225,7 @@ fn other_needs_are_compared_too() {
         (
             section(json!({"logins": ["a"]})),
             section(json!({"logins": "*"})),
-            vec!["whatever logins the policy describes"],
+            vec!["every login that the policy describes"],
         ),
         (section(json!({"logins": "*"})), section(json!({"logins": ["a"]})), vec![]),
         (

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The grant in a denial's message.
+/// Returns the grant in a denial's message.
 fn hint(message: &str) -> Option<Value> {
     let (_, grant) = message.split_once("if it should have it, add to \"http\" of the policy: ")?;
     Some(serde_json::from_str(grant).unwrap_or_else(|error| panic!("{message}: {error}")))

@@ -2,7 +2,7 @@ use super::*;
 use crate::needs::ResolvedNeed;
 use crate::regions::Regions;
 
-/// The same cases as the SDK's fake, which denies undeclared requests in native tests.
+/// Judges the same cases as the SDK's fake, which denies undeclared requests in native tests.
 #[test]
 fn exactly_the_declared_requests_of_the_shared_cases_are_declared() {
     let cases: Vec<Value> =
@@ -25,7 +25,7 @@ fn exactly_the_declared_requests_of_the_shared_cases_are_declared() {
     }
 }
 
-/// The same cases as the SDK's fake.
+/// Judges the same cases as the SDK's fake.
 #[test]
 fn exactly_the_declared_operations_of_the_shared_cases_are_declared() {
     let cases: Vec<Value> =

@@ -19,7 +19,7 @@ fn headers(content_type: &str) -> Vec<(String, String)> {
     vec![("Content-Type".to_owned(), content_type.to_owned()), ("Accept".to_owned(), "*/*".to_owned())]
 }
 
-/// The verdict on a request, and the code of the check that refused.
+/// Returns the verdict on a request: `Ok`, or the code of the check that refused.
 fn judged(policy: &Policy, url: &str, headers: &[(String, String)], body: &[u8]) -> Result<(), String> {
     let destination = Destination::parse(url, 8192).unwrap();
     match policy.judge(&destination, "POST", &Message { headers, body }) {
@@ -98,6 +98,36 @@ fn json_bodies_are_judged_by_their_rules() {
         (places(json!({"json:/a": "any"})), r#"{"b": 1e30}"#, "field-number"),
         (json!({"others": "deny"}), "", ""),
         (json!({"others": "deny"}), "{}", "field-body"),
+        // Keys that lead below a limited place.
+        (places(json!({"json:/a": "absent"})), r#"{"a.b": 1}"#, "field-alike"),
+        (places(json!({"json:/a": "absent"})), r#"{"a[b]": 1}"#, "field-alike"),
+        (places(json!({"json:/a": "absent"})), r#"{"a/b": 1}"#, "field-alike"),
+        (places(json!({"json:/hostConfig": "absent"})), r#"{"host_config.b": 1}"#, "field-alike"),
+        (places(json!({"json:/a/b": "absent"})), r#"{"a": {"b.c.d": 1}}"#, "field-alike"),
+        (places(json!({"json:/a/b": {"is": 1}})), r#"{"a.b.c": 1}"#, "field-alike"),
+        (places(json!({"json:/a/*/b": "absent"})), r#"{"a": {"0.b": 1}}"#, "field-alike"),
+        (places(json!({"json:/a/*/*": "absent"})), r#"{"a": {"b.c": 1}}"#, "field-alike"),
+        (places(json!({"json:/a": "any"})), r#"{"a.b": 1, "b.a": 1}"#, ""),
+        (places(json!({"json:/a": "absent"})), r#"{"b.a": 1, "ab.c": 1}"#, ""),
+        (places(json!({"json:/p/*/*/ip": {"is": "x"}})), r#"{"p": {"22/tcp": [{"ip": "x"}]}}"#, ""),
+        (places(json!({"json:/p/*/*/ip": {"is": "x"}})), r#"{"p": {"22/tcp": [{"ip": "y"}]}}"#, "field-value"),
+        (places(json!({"json:/p/*/*/ip": {"is": "x"}})), r#"{"p": {"22/tcp": {"ip": "y"}}}"#, "field-list"),
+        (places(json!({"json:/p/*/*/ip": {"is": "x"}})), r#"{"p": {"22/tcp/ip": "y"}}"#, "field-alike"),
+        // One element in place of a list.
+        (places(json!({"json:/a/*/p": "absent"})), r#"{"a": {"p": 1}}"#, "field-list"),
+        (places(json!({"json:/a/*/p": "absent"})), r#"{"a": {"P": 1}}"#, "field-list"),
+        (places(json!({"json:/a/*/p/q": "absent"})), r#"{"a": {"p": {"q": 1}}}"#, "field-list"),
+        (places(json!({"json:/a/*/p/q": "absent"})), r#"{"a": {"p.q": 1}}"#, "field-list"),
+        (places(json!({"json:/a/0/p": {"is": false}})), r#"{"a": {"p": true}}"#, "field-list"),
+        (places(json!({"json:/a/0/p": {"is": false}})), r#"{"a": {"0": {"p": false}}}"#, ""),
+        (places(json!({"json:/a/*/p": "any"})), r#"{"a": {"p": 1}}"#, ""),
+        (places(json!({"json:/a/*": {"pattern": "[a-z]+"}})), r#"{"a": "sh -c id"}"#, "field-list"),
+        (places(json!({"json:/a/*": {"pattern": "[a-z]+"}})), r#"{"a": "b"}"#, "field-list"),
+        (places(json!({"json:/a/0": {"is": 1}})), r#"{"a": 2}"#, "field-list"),
+        (places(json!({"json:/a/*": "absent"})), r#"{"a": true}"#, "field-list"),
+        (places(json!({"json:/a/*": "absent"})), r#"{"a": null, "b": []}"#, ""),
+        (places(json!({"json:/a/*": "any"})), r#"{"a": "b"}"#, ""),
+        (deny(json!({"json:/a": "any", "json:/a/m/*/t": {"is": 1}})), r#"{"a": {"m": {"t": 2}}}"#, "field-list"),
     ] {
         let expected = if expected.is_empty() { Ok(()) } else { Err(expected.to_owned()) };
         assert_eq!(json_body(&entry, body), expected, "{entry} {body}");
@@ -300,7 +330,7 @@ fn mistakes_in_fields_are_problems() {
     }
 }
 
-/// JSON documents with few keys, some of which differ in case only.
+/// Generates JSON documents with few keys, some of which differ in case only.
 fn document() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(1)),
@@ -339,7 +369,7 @@ fn entry() -> impl Strategy<Value = Value> {
         .prop_map(|(places, deny)| json!({"places": places, "others": if deny { "deny" } else { "allow" }}))
 }
 
-/// Every value of a document with the keys that lead to it.
+/// Adds every value of a document, with the keys that lead to it.
 fn values(value: &Value, path: Vec<String>, found: &mut Vec<(Vec<String>, Value)>) {
     found.push((path.clone(), value.clone()));
     let below: Vec<(String, &Value)> = match value {
@@ -352,7 +382,7 @@ fn values(value: &Value, path: Vec<String>, found: &mut Vec<(Vec<String>, Value)
     }
 }
 
-/// Whether the entry, as it is written, allows the document.
+/// Returns true if the entry, as it is written, allows the document.
 fn oracle(entry: &Value, document: &Value) -> bool {
     let mut all = Vec::new();
     values(document, Vec::new(), &mut all);
@@ -391,10 +421,17 @@ fn oracle(entry: &Value, document: &Value) -> bool {
         let exact = keys
             .iter()
             .all(|key| next.contains(&key.as_str()) || !next.iter().any(|name| name.eq_ignore_ascii_case(key)));
-        let limited = rules.iter().filter(|(at, rule)| **rule != json!("any") && leads(path, at));
+        let limited = || rules.iter().filter(|(at, rule)| **rule != json!("any") && leads(path, at));
+        let is_number = |name: &str| name.parse::<u32>().is_ok();
+        let of_elements = || limited().filter(|(at, _)| at[path.len()] == "*" || is_number(at[path.len()]));
+        let is_plain = !(value.is_object() || value.is_array() || value.is_null());
+        let has_key =
+            |name: &str| name != "*" && !is_number(name) && keys.iter().any(|key| key.eq_ignore_ascii_case(name));
+        let of_element = |at: &[&str]| at.get(path.len() + 1).is_some_and(|name| has_key(name));
+        let replaces_list = !path.is_empty() && of_elements().any(|(at, _)| is_plain || of_element(at));
         let replaces_object = value.is_array()
-            && limited.map(|(at, _)| at[path.len()]).any(|name| name != "*" && name.parse::<u32>().is_err());
-        obeys && others && !replaces_object && (!led_into || (distinct && exact))
+            && limited().map(|(at, _)| at[path.len()]).any(|name| name != "*" && name.parse::<u32>().is_err());
+        obeys && others && !replaces_list && !replaces_object && (!led_into || (distinct && exact))
     })
 }
 

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One grant with all that is needed, and `more` laid over it.
+/// Returns a policy with one complete grant, into which `more` is merged.
 pub(super) fn grant(more: Value) -> Value {
     let mut grant =
         object(&json!({"id": "api", "to": "https://api.iaas.test", "methods": ["GET", "POST"], "paths": ["/v1/**"]}));
@@ -11,7 +11,7 @@ pub(super) fn grant(more: Value) -> Value {
     json!({"version": 1, "http": [grant]})
 }
 
-/// A policy with one login, and `more` laid over it.
+/// Returns a policy with one login, into which `more` is merged.
 pub(super) fn login(more: Value) -> Value {
     let mut login = object(&json!({"to": "https://id.iaas.test", "path": "/tokens", "body": {"user": "${user}"},
                                    "token": "json:/token", "send": {"header": "X-Token"}}));
@@ -51,7 +51,7 @@ pub(super) fn role(more: Value) -> Value {
 
 const METADATA_V6: &str = concat!("http://[fd00:e", "c2::254]");
 
-/// Policies without a mistake, which together have every key.
+/// Returns policies without a mistake, which together have every key.
 pub(super) fn complete_files() -> Vec<Value> {
     vec![
         json!({"version": 1}),
@@ -109,7 +109,7 @@ fn complete_files_are_read() {
     }
 }
 
-/// Policies with one mistake each: the key that a problem names, and a part of its remedy.
+/// Returns policies with one mistake each: the key that a problem names, and a part of its remedy.
 pub(super) fn mistakes() -> Vec<(Value, &'static str, &'static str)> {
     let slot = |more: Value| {
         let mut slot = object(&json!({"method": "POST", "path": "/v1/servers", "place": "json:/user_data"}));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
-/// What `${…}` stands for; `${unset}` stands for nothing.
+/// The values of the properties in `${…}`. No property is named `unset`.
 pub(super) const PROPERTIES: [(&str, &str); 3] =
     [("url", "https://b.a.test:8443/b"), ("zone", "c"), ("host", "b.a.test:8443")];
 
@@ -25,7 +25,7 @@ const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 pub(super) const HOSTS: [&str; 5] = ["a.test", "b.a.test", "c.a.test", "d.c.a.test", "10.0.0.5"];
 pub(super) const PORTS: [u16; 3] = [443, 8443, 80];
 
-/// Origins that grants and needs name, common ones first.
+/// Lists origins that grants and needs name, common ones first.
 pub(super) const ORIGINS: [&str; 12] = [
     "https://a.test",
     "https://b.a.test",
@@ -41,10 +41,10 @@ pub(super) const ORIGINS: [&str; 12] = [
     "https://${host}",
 ];
 
-/// Origins that only needs name.
+/// Lists origins that only needs name.
 pub(super) const OF_NEEDS: [&str; 3] = ["*", "${unset}", "https://${unset}.a.test"];
 
-/// One request.
+/// A request that is judged.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) method: &'static str,
@@ -100,12 +100,12 @@ pub(super) fn asked() -> impl Strategy<Value = Asked> {
     )
 }
 
-/// Of a grant, whose properties are set, or of a need.
+/// Generates the origin of a need, or of a grant, whose properties are set.
 fn origin(of_need: bool) -> BoxedStrategy<&'static str> {
     let (common, rare) = (select(ORIGINS[..5].to_vec()), select(ORIGINS[5..].to_vec()));
     if of_need {
-        let odd = select(OF_NEEDS[1..].to_vec());
-        prop_oneof![8 => common, 3 => rare, 1 => odd, 6 => Just(OF_NEEDS[0])].boxed()
+        let unset = select(OF_NEEDS[1..].to_vec());
+        prop_oneof![8 => common, 3 => rare, 1 => unset, 6 => Just(OF_NEEDS[0])].boxed()
     } else {
         prop_oneof![8 => common, 3 => rare].boxed()
     }
@@ -135,7 +135,7 @@ pub(super) fn grant() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Each with an id of its own.
+/// Generates grants, each with an id of its own.
 pub(super) fn grants(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<Value>> {
     proptest::collection::vec(grant(), count).prop_map(|mut grants| {
         for (number, grant) in grants.iter_mut().enumerate() {
@@ -173,7 +173,7 @@ fn need() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The text of a needs section.
+/// Generates the content of a needs section.
 pub(super) fn needs() -> impl Strategy<Value = Value> {
     let expose = subsequence(vec!["zone", "net", "net.zone", "network"], 0..=4);
     (proptest::collection::vec(need(), 0..4), any::<bool>(), any::<bool>(), expose).prop_map(
@@ -186,7 +186,7 @@ pub(super) fn needs() -> impl Strategy<Value = Value> {
     )
 }
 
-/// Whether a grant or need, as it is written, is about this request.
+/// Returns true if a grant or need, as it is written, is about this request.
 pub(super) fn is_about(entry: &Value, asked: &Asked) -> bool {
     let all = |value: &Value| *value == json!("*");
     let listed = |key: &str, matches: &dyn Fn(&str) -> bool| {
@@ -214,7 +214,7 @@ pub(super) fn is_about(entry: &Value, asked: &Asked) -> bool {
         && operation
 }
 
-/// How specific a grant that is about a request is: the greatest one decides.
+/// Returns how specific a grant is that is about a request: the greatest value decides.
 pub(super) fn rank(grant: &Value, asked: &Asked) -> (bool, (usize, usize, bool), bool) {
     let patterns = grant["paths"].as_array().unwrap().iter().map(|path| {
         let written = segments(path.as_str().unwrap());
@@ -229,7 +229,7 @@ pub(super) fn rank(grant: &Value, asked: &Asked) -> (bool, (usize, usize, bool),
     (exact, ranks.max().unwrap(), !grant["operations"].is_null())
 }
 
-/// The path of the URL that `${url}` stands for.
+/// Returns the segments of the path in the URL that `${url}` stands for.
 fn base(to: &Value) -> &'static [&'static str] {
     if *to == json!("${url}") { &["b"] } else { &[] }
 }

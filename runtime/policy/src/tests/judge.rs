@@ -1,6 +1,6 @@
 use super::*;
 
-/// The grant of the corpus: GET and POST below `/v1`.
+/// Returns the grant of the corpus: GET and POST below `/v1`.
 fn corpus() -> Value {
     json!([{"id": "api", "to": "https://api.iaas.test", "methods": ["GET", "POST"], "paths": ["/v1/**"]}])
 }

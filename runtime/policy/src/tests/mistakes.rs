@@ -4,18 +4,18 @@
 use super::file::{grant, login};
 use super::*;
 
-/// The keys of its problems.
+/// Returns the keys of the problems of a policy.
 fn wrong(policy: &Value) -> Vec<String> {
     let problems = PolicyFile::parse(&policy.to_string()).err().unwrap_or_else(|| panic!("{policy} was read"));
     problems.into_iter().map(|problem| problem.key).collect()
 }
 
-/// Everything but strings; lists and objects with something in them.
-fn others() -> [Value; 6] {
+/// Returns a value of each type but strings. Lists and objects are not empty.
+fn values_of_other_types() -> [Value; 6] {
     [json!(null), json!(true), json!(7), json!(["x"]), json!({"x": 1}), json!([{}])]
 }
 
-/// Policies with one value of a wrong type each, and its key.
+/// Returns policies with one value of a wrong type each, and its key.
 pub(super) fn wrong_values() -> Vec<(Value, &'static str)> {
     let slot = json!({"method": "POST", "path": "/v1/x", "place": "body"});
     let with = |mut object: Value, key: &str, value: &Value| {
@@ -71,10 +71,10 @@ pub(super) fn wrong_values() -> Vec<(Value, &'static str)> {
             (json!({"version": 1, "registry": {"keys": [value]}}), "registry.keys[0]"),
         ]
     };
-    others().into_iter().flat_map(rows).collect()
+    values_of_other_types().into_iter().flat_map(rows).collect()
 }
 
-/// Policies with something else in place of a list or an object, and its key.
+/// Returns policies with something else in place of a list or an object, and its key.
 pub(super) fn wrong_containers() -> Vec<(Value, &'static str)> {
     let rows = |value: Value| {
         [
@@ -134,7 +134,7 @@ fn lists_objects_and_flags_accept_no_other_type() {
     }
 }
 
-/// Policies with one unknown key each, and its path.
+/// Returns policies with one unknown key each, and its path.
 pub(super) fn unknown_keys() -> Vec<(Value, &'static str)> {
     let slot = json!({"method": "POST", "path": "/v1/x", "place": "body"});
     let mut capture = slot.clone();

@@ -6,7 +6,7 @@ use proptest::sample::{Index, select};
 use super::generate::{Asked, asked, grants, needs as any_section, policy as policy_file, properties};
 use super::*;
 
-/// A policy that has every key there is.
+/// Returns a policy that has every key.
 pub(super) fn complete() -> Value {
     json!({
         "version": 1, "trust_undeclared": false, "expose": ["zone", "net.zone"], "registry": {"keys": ["vm-*"]},
@@ -66,7 +66,7 @@ fn is_nasty(c: char) -> bool {
     c.is_control() || "\u{202e}\u{ad}\u{e0041}\u{200b}".contains(c)
 }
 
-/// The JSON pointers of a value and of all that is in it.
+/// Adds the JSON pointers of a value and of all that is in it.
 fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
@@ -80,8 +80,8 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// What may stand anywhere.
-fn odd() -> impl Strategy<Value = Value> {
+/// Generates values that a file could have at any place.
+fn odd_values() -> impl Strategy<Value = Value> {
     let texts = [
         "",
         "*",
@@ -159,9 +159,9 @@ pub(super) enum Change {
 pub(super) fn change() -> impl Strategy<Value = Change> {
     let index = || any::<Index>();
     prop_oneof![
-        4 => (index(), odd()).prop_map(|(at, value)| Change::Replace(at, value)),
+        4 => (index(), odd_values()).prop_map(|(at, value)| Change::Replace(at, value)),
         2 => index().prop_map(Change::Remove),
-        1 => (index(), r"[a-z_]{1,9}|\PC{1,3}|\x1b\[2J|\u{202e}", odd()).prop_map(|(at, key, value)| Change::Add(at, key, value)),
+        1 => (index(), r"[a-z_]{1,9}|\PC{1,3}|\x1b\[2J|\u{202e}", odd_values()).prop_map(|(at, key, value)| Change::Add(at, key, value)),
         2 => (index(), index()).prop_map(|(from, to)| Change::Copy(from, to)),
     ]
 }
@@ -200,18 +200,18 @@ pub(super) fn apply(policy: &mut Value, change: Change) {
     }
 }
 
-/// The same JSON in another notation.
-fn turned(value: &Value) -> Value {
+/// Returns the same JSON with the keys of each object in reverse order.
+fn with_reversed_keys(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            Value::Object(map.iter().rev().map(|(key, value)| (key.clone(), turned(value))).collect())
+            Value::Object(map.iter().rev().map(|(key, value)| (key.clone(), with_reversed_keys(value))).collect())
         }
-        Value::Array(list) => Value::Array(list.iter().map(turned).collect()),
+        Value::Array(list) => Value::Array(list.iter().map(with_reversed_keys).collect()),
         other => other.clone(),
     }
 }
 
-fn verdicts(file: &PolicyFile, needs: &Needs, many: &[Asked]) -> Result<Vec<String>, Vec<PolicyProblem>> {
+fn verdicts(file: &PolicyFile, needs: &Needs, requests: &[Asked]) -> Result<Vec<String>, Vec<PolicyProblem>> {
     let properties = Properties::merge(object(&properties()), Map::new());
     let policy = Policy::resolve(file, &properties, Some(needs), &[], false)?;
     let judge = |asked: &Asked| {
@@ -221,10 +221,10 @@ fn verdicts(file: &PolicyFile, needs: &Needs, many: &[Asked]) -> Result<Vec<Stri
             Verdict::Denied(denial) => denial.message,
         }
     };
-    Ok(many.iter().map(judge).collect())
+    Ok(requests.iter().map(judge).collect())
 }
 
-fn many() -> impl Strategy<Value = Vec<Asked>> {
+fn many_requests() -> impl Strategy<Value = Vec<Asked>> {
     proptest::collection::vec(asked(), 12)
 }
 
@@ -237,7 +237,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn a_changed_policy_is_refused_with_reasons_or_has_one_meaning(changes in proptest::collection::vec(change(), 1..4), many in many()) {
+    fn a_changed_policy_is_refused_with_reasons_or_has_one_meaning(changes in proptest::collection::vec(change(), 1..4), requests in many_requests()) {
         let mut policy = complete();
         changes.into_iter().for_each(|change| apply(&mut policy, change));
         match PolicyFile::parse(&policy.to_string()) {
@@ -249,8 +249,8 @@ proptest! {
                 }
             }
             Ok(read) => {
-                let again = PolicyFile::parse(&format!("{:#}", turned(&policy))).unwrap();
-                prop_assert_eq!(verdicts(&read, &any_needs(), &many), verdicts(&again, &any_needs(), &many));
+                let again = PolicyFile::parse(&format!("{:#}", with_reversed_keys(&policy))).unwrap();
+                prop_assert_eq!(verdicts(&read, &any_needs(), &requests), verdicts(&again, &any_needs(), &requests));
             }
         }
     }
@@ -267,7 +267,7 @@ proptest! {
                 }
             }
             Ok(read) => {
-                prop_assert_eq!(&Needs::parse(format!("{:#}", turned(&section)).as_bytes()).unwrap(), &read);
+                prop_assert_eq!(&Needs::parse(format!("{:#}", with_reversed_keys(&section)).as_bytes()).unwrap(), &read);
                 prop_assert!(read.http.iter().all(|need| !need.why.contains(is_nasty)));
                 prop_assert_eq!(added_needs(Some(&read), Some(&read)), vec![]);
             }
@@ -287,7 +287,7 @@ proptest! {
     }
 
     #[test]
-    fn a_parsed_policy_can_be_written_and_parsed_again(grants in grants(0..5), section in any_section(), many in many()) {
+    fn a_parsed_policy_can_be_written_and_parsed_again(grants in grants(0..5), section in any_section(), requests in many_requests()) {
         let needs = needs(&section);
         let read = resolve(&policy_file(&grants), &properties(), &json!({}), Some(&needs)).unwrap();
         let written: Vec<Value> = read.http.iter().map(|grant| {
@@ -301,7 +301,7 @@ proptest! {
             }
             one
         }).collect();
-        let before = verdicts(&file(&policy_file(&grants)), &needs, &many);
-        prop_assert_eq!(verdicts(&file(&policy_file(&written)), &needs, &many), before);
+        let before = verdicts(&file(&policy_file(&grants)), &needs, &requests);
+        prop_assert_eq!(verdicts(&file(&policy_file(&written)), &needs, &requests), before);
     }
 }

@@ -12,12 +12,12 @@ fn resolved(grants: &[Value], section: &Value) -> Policy {
     resolve(&policy_file(grants), &properties(), &json!({}), Some(&needs(section))).unwrap()
 }
 
-/// Enough requests for some to be allowed.
-fn many() -> impl Strategy<Value = Vec<Asked>> {
+/// Generates enough requests for some to be allowed.
+fn many_requests() -> impl Strategy<Value = Vec<Asked>> {
     proptest::collection::vec(asked(), 20)
 }
 
-/// The id of the grant that allows it, or the denial.
+/// Returns the id of the grant that allows the request, or the denial.
 fn judged(policy: &Policy, asked: &Asked) -> Result<String, Denial> {
     let headers = asked.headers();
     let destination = Destination::parse(&asked.url(), 8192).unwrap();
@@ -31,16 +31,16 @@ fn declared(section: &Value, asked: &Asked) -> bool {
     section["http"].as_array().unwrap().iter().any(|need| is_about(need, asked))
 }
 
-/// Whether the section declares the request, for a grant that lists operations or not.
+/// Returns true if the section declares the request, for a grant that lists operations or not.
 fn declared_for(section: &Value, asked: &Asked, grant: &Value) -> bool {
     let listed = !grant["operations"].is_null();
     let fits = |need: &Value| is_about(need, asked) && (!listed || !need["operations"].is_null());
     section["http"].as_array().unwrap().iter().any(fits)
 }
 
-/// The policy as an operator who follows a denial writes it: its text, with the
+/// Returns the policy as an operator who follows a denial writes it: its text, with the
 /// grant at the end of the denial added to the list of grants.
-fn pasted(grants: &[Value], denial: &Denial) -> Option<String> {
+fn with_suggested_grant(grants: &[Value], denial: &Denial) -> Option<String> {
     let (_, hint) = denial.hint.as_deref()?.split_once("add to \"http\" of the policy: ")?;
     let text = format!("{:#}", policy_file(grants));
     let (before, after) = text.split_once("\"http\": [").unwrap();
@@ -100,9 +100,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_request_is_allowed_only_if_it_is_granted_and_declared(grants in grants(0..5), section in any_section(), many in many()) {
+    fn a_request_is_allowed_only_if_it_is_granted_and_declared(grants in grants(0..5), section in any_section(), requests in many_requests()) {
         let policy = resolved(&grants, &section);
-        for asked in &many {
+        for asked in &requests {
             let granted: Vec<&Value> = grants.iter().filter(|grant| is_about(grant, asked)).collect();
             // Of equals the first.
             let decides = granted.iter().rev().max_by_key(|grant| rank(grant, asked));
@@ -132,39 +132,39 @@ proptest! {
 
     #[test]
     fn a_further_grant_denies_only_what_the_guest_does_not_declare_for_it(
-        all in grants(1..5), section in any_section(), many in many(), at in any::<prop::sample::Index>()
+        all in grants(1..5), section in any_section(), requests in many_requests(), at in any::<prop::sample::Index>()
     ) {
-        let (mut fewer, mut turned) = (all.clone(), all.clone());
+        let (mut fewer, mut reversed) = (all.clone(), all.clone());
         fewer.remove(at.index(all.len()));
-        turned.reverse();
-        let [less, more, turned] = [&fewer, &all, &turned].map(|grants| resolved(grants, &section));
-        for asked in &many {
+        reversed.reverse();
+        let [less, more, reversed] = [&fewer, &all, &reversed].map(|grants| resolved(grants, &section));
+        for asked in &requests {
             // Unless it is more specific and the guest does not declare it.
             let undeclared = judged(&more, asked).is_err_and(|denial| denial.reason == DenialReason::Undeclared);
             prop_assert!(judged(&less, asked).is_err() || judged(&more, asked).is_ok() || undeclared);
             // Nor does it matter where in the file they stand.
-            prop_assert_eq!(judged(&turned, asked).is_ok(), judged(&more, asked).is_ok());
+            prop_assert_eq!(judged(&reversed, asked).is_ok(), judged(&more, asked).is_ok());
         }
     }
 
     #[test]
     fn a_further_need_never_denies_and_a_removed_need_never_allows(
-        grants in grants(0..4), section in any_section(), many in many()
+        grants in grants(0..4), section in any_section(), requests in many_requests()
     ) {
         let mut fewer = section.clone();
         fewer["http"].as_array_mut().unwrap().pop();
         let (less, more) = (resolved(&grants, &fewer), resolved(&grants, &section));
-        for asked in &many {
+        for asked in &requests {
             prop_assert!(judged(&less, asked).is_err() || judged(&more, asked).is_ok());
         }
     }
 
     #[test]
-    fn the_grant_that_a_denial_shows_allows_the_denied_request(grants in grants(0..4), section in any_section(), many in many()) {
+    fn the_grant_that_a_denial_shows_allows_the_denied_request(grants in grants(0..4), section in any_section(), requests in many_requests()) {
         let policy = resolved(&grants, &section);
-        for asked in &many {
+        for asked in &requests {
             let Err(denial) = judged(&policy, asked) else { continue };
-            let text = pasted(&grants, &denial);
+            let text = with_suggested_grant(&grants, &denial);
             // A request without an operation is not offered a grant that lists some.
             let listed = denial.reason == DenialReason::Operation;
             let operation = !listed || (asked.has_operation() && declared_for(&section, asked, &json!({"operations": {}})));
@@ -181,7 +181,7 @@ proptest! {
             let by = judged(&opened, asked);
             prop_assert!(by.is_ok(), "{:?}", by);
             // It opens what the guest declares, at that origin and for that method, and no more.
-            for other in many.iter().filter(|other| judged(&opened, other).is_ok() && judged(&policy, other).is_err()) {
+            for other in requests.iter().filter(|other| judged(&opened, other).is_ok() && judged(&policy, other).is_err()) {
                 prop_assert!(declared(&section, other), "{:?}", other);
                 prop_assert_eq!((other.method, other.origin()), (asked.method, asked.origin()));
             }

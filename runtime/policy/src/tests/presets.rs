@@ -111,7 +111,7 @@ fn a_wrong_preset_is_refused_with_the_reason() {
         (
             json!({"version": 1, "presets": [{"file": "cloud.json"}, {"file": "cloud.json"}]}),
             "presets[1].http[0].id",
-            "as an earlier grant's",
+            "which is the id of an earlier grant",
         ),
     ] {
         let problems = resolved(policy.clone(), "https://servers.test", None).err().unwrap_or_default();

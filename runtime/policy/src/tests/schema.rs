@@ -29,7 +29,7 @@ fn needs_schema() -> Schema {
     Schema::load("needs")
 }
 
-/// A policy with every object that there can be.
+/// Returns a policy with every object that there can be.
 fn every_object() -> Value {
     let mut policy = complete();
     policy["presets"] = json!([{"file": "preset.json"}]);
@@ -134,6 +134,7 @@ fn examples_are_valid() {
             assert_eq!(schema.rejects(&file), None, "{}", path.display());
         }
     }
+    assert!(found.2.iter().any(|(path, _)| path.ends_with("wit/README.md")), "the page about needs has no example");
     for (path, file) in found.2.iter().filter(|(_, file)| file.get("guest").or(file.get("modules")).is_none()) {
         let (policy, needs) = (policies.rejects(file), needs.rejects(file));
         assert!(policy.is_none() || needs.is_none(), "{}: {policy:?} {needs:?}", path.display());

@@ -126,7 +126,7 @@ fn misuse_is_refused_with_a_reason() {
     for (result, expected) in [
         (later.agent.bootstrap(&additions()).map(drop), "for `create_vm` only"),
         (run(creating.agent.created("vm", "key", soon())), "after `agent.bootstrap`"),
-        (creating.agent.bootstrap(&twice).map(drop), "an encoding twice, or two kinds of base64"),
+        (creating.agent.bootstrap(&twice).map(drop), "one encoding twice, or with two kinds of base64"),
         (run(later.agent.attached("vm", "d", &long, soon())), "at most 4096 are allowed"),
         (run(later.agent.created("vm", "vm", soon())), "after `agent.bootstrap` in `create_vm`"),
         (run(later.agent.attached("other", "d", &hint(), soon())), "registry"),

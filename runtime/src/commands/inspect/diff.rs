@@ -5,7 +5,7 @@
 //! has its own exit code.
 
 use super::{Guest, plain_json};
-use crate::commands::cli::Report;
+use crate::commands::report::Report;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use wasm_cpi_policy::added_needs;

@@ -45,14 +45,21 @@ impl Key {
     /// Parses a key. Returns the problem if it is not one.
     pub(super) fn parse(text: &str) -> Result<Key, Problem> {
         let bytes = STANDARD.decode(text);
-        let bytes = bytes.map_err(|_| Problem::new("is not base64 (with `+`, `/` and `=`) of a public key"))?;
+        let bytes = bytes.map_err(|_| {
+            Problem::new(
+                "is not base64 (with `+`, `/` and `=`) of a public key; copy the line that the signer gave you",
+            )
+        })?;
         if bytes.starts_with(&DER_HEAD) {
             return Err(Problem::new(
                 "is a whole public key in DER; write its last 32 bytes: `openssl pkey -pubin -in KEY.pem -outform DER | tail -c 32 | base64`",
             ));
         }
-        let bytes: [u8; 32] =
-            bytes.try_into().map_err(|_| Problem::new("is not base64 of the 32 bytes of an ed25519 public key"))?;
+        let bytes: [u8; 32] = bytes.try_into().map_err(|_| {
+            Problem::new(
+                "is not base64 of the 32 bytes of an ed25519 public key; copy the line that the signer gave you",
+            )
+        })?;
         let mut point = bytes;
         point[31] &= 0x7f;
         // The field has 2^255 - 19 elements, so the last 19 numbers below 2^255 are not canonical.

@@ -1,6 +1,6 @@
 //! The limits of one exchange.
 
-use crate::limits::Limits;
+use crate::limits::{Limits, NamedLimit};
 use crate::net::error::HttpError;
 use std::fmt;
 use std::time::Duration;
@@ -32,13 +32,6 @@ pub struct Caps {
     /// What body and headers may have beyond their limits, because a server may echo the request. The caller applies
     /// the limits to what is left of the response when it has removed what the guest must not see.
     pub echo_allowance: EchoAllowance,
-}
-
-/// A limit of the config.
-#[derive(Clone, Copy, Debug)]
-pub struct NamedLimit {
-    pub name: &'static str,
-    pub value: u64,
 }
 
 /// The bytes that a response may have beyond its limits.
@@ -90,7 +83,7 @@ impl Caps {
             requests => HttpError::limit(
                 name,
                 value,
-                format_args!("the response to {target}, which may have 1/{requests} of it"),
+                format_args!("the response to {target}, which may use one of {requests} equal parts of it"),
             ),
         }
     }

@@ -103,7 +103,7 @@ impl ErrorContext {
             ConnectError::Tcp(error) => self.not_connected(error),
             ConnectError::Proxy(what) => {
                 let message =
-                    "no connection through the proxy; the log says why, and `proxy` in the CPI's config names it";
+                    "no connection through the proxy that `proxy` in the CPI's config names; the log says why";
                 self.error(HttpErrorKind::Connect, Who::Iaas, message).with_detail(what)
             }
             ConnectError::Handshake(error) => match tls_error(error) {

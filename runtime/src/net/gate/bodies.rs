@@ -4,6 +4,7 @@ use super::message::{GuestBodyPart, ImageContent, guest_bytes};
 use super::{Gate, GuestBody, GuestResponse};
 use crate::net::error::HttpError;
 use crate::net::http_record::Reservation;
+use wasm_cpi_checks::Check;
 
 pub(super) const NO_IMAGE: &str =
     "this call has no image; only `create_stemcell` has one, for guests whose needs declare `image`";
@@ -21,20 +22,20 @@ pub(super) struct BoundedBody {
 /// The most parts of a body: a form has three for each file.
 const MAX_PARTS: usize = 64;
 
-/// Returns the parts of a body as bytes if none is an image. Rejects more than one image: each takes a thread
-/// that reads it.
+/// Returns the parts of a body as bytes if none is an image. Rejects too many parts, and more than one image: each
+/// takes a thread that reads it.
 fn content_of(parts: Vec<GuestBodyPart>) -> Result<(Vec<u8>, Option<ImageContent>), HttpError> {
-    if parts.len() > MAX_PARTS {
-        let count = parts.len();
-        return Err(HttpError::invalid(format_args!("the body has {count} parts; at most {MAX_PARTS} can be")));
-    }
-    match parts.iter().filter(|part| matches!(part, GuestBodyPart::Image(_))).count() {
-        0 => Ok((guest_bytes(&parts), None)),
-        1 => Ok((Vec::new(), Some(ImageContent::Parts(parts)))),
-        count => Err(HttpError::invalid(format_args!(
-            "the body has {count} parts that are an image; at most one part can be"
-        ))),
-    }
+    let (count, images) = (parts.len(), parts.iter().filter(|part| matches!(part, GuestBodyPart::Image(_))).count());
+    Check::BodyParts.ensure(count <= MAX_PARTS, || {
+        HttpError::invalid(format_args!("the body has {count} parts; at most {MAX_PARTS} can be"))
+    })?;
+    Check::BodyParts.ensure(images <= 1, || {
+        HttpError::invalid(format_args!("the body has {images} parts that are an image; at most one part can be"))
+    })?;
+    Ok(match images {
+        0 => (guest_bytes(&parts), None),
+        _ => (Vec::new(), Some(ImageContent::Parts(parts))),
+    })
 }
 
 impl Gate {

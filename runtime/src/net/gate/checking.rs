@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use wasm_cpi_checks::{Check, RefusedBy};
 use wasm_cpi_policy::destination::{Destination, InvalidUrl};
 use wasm_cpi_policy::place::{Message, is_read_as_form, set_missing_type};
-use wasm_cpi_policy::{Denial, DenialReason, Grant, JudgedRequest, Operation, Verdict, normalize_header_name};
+use wasm_cpi_policy::{Blocks, Denial, DenialReason, Grant, JudgedRequest, Operation, Verdict, normalize_header_name};
 
 /// The grant that allows a request, what `fields` judged of the request, and its operation.
 struct Permission {
@@ -80,8 +80,8 @@ impl Gate {
         let deadline = request_deadline(request.timeout_ms, deadline)?;
         let BoundedBody { bytes: body, image, reserved } = self.reserve_body(request.body)?;
         let headers = request.headers;
-        let (body_is_judged, operation) = (false, None);
-        Ok(ParsedRequest { method, destination, headers, body, image, reserved, body_is_judged, operation, deadline })
+        let (body_is_listed, operation) = (false, None);
+        Ok(ParsedRequest { method, destination, headers, body, image, reserved, body_is_listed, operation, deadline })
     }
 
     /// Returns the grant that allows the request.
@@ -89,7 +89,10 @@ impl Gate {
         let ParsedRequest { destination, method, headers, body, image, .. } = request;
         let verdict = match image {
             None => self.policy.judge(destination, method.as_str(), &Message { headers, body }),
-            Some(_) => self.policy.judge_image(destination, method.as_str(), headers),
+            Some(image) => {
+                let block_headers = image.block().map(|block| block.computed_headers.as_slice());
+                self.policy.judge_image(destination, method.as_str(), headers, block_headers)
+            }
         };
         match verdict {
             Verdict::Allowed { grant, rewritten, operation } => Ok(Permission { grant, rewritten, operation }),
@@ -107,7 +110,7 @@ impl Gate {
         let rules = self.header_rules(request.granted_by(grant), exposure);
         let (path, query) = (destination.path(), destination.query());
         headers::check_credentials(headers, query, path, &request.guest_bytes(), &rules, &self.vault)?;
-        if let Some(ImageContent::Block(block)) = image {
+        if let Some(block) = image.as_ref().and_then(ImageContent::block) {
             check_block(block, grant)?;
         }
         filters::check(request, grant, exposure)
@@ -198,8 +201,9 @@ pub(super) fn reads_body(method: &Method) -> bool {
 
 /// Rejects a block that the grant does not allow.
 fn check_block(block: &Block, grant: &Grant) -> Result<(), HttpError> {
+    let hint = || Some(Blocks::missing_in(grant, &block.computed_headers));
     Check::GrantBlocks.ensure(grant.blocks.is_some(), || HttpError {
-        hint: Some(format!("add to the grant `{}`: \"blocks\": true", grant.id)),
+        hint: hint(),
         ..HttpError::denied(
             DenialReason::Operation,
             format_args!(
@@ -213,7 +217,7 @@ fn check_block(block: &Block, grant: &Grant) -> Result<(), HttpError> {
     Check::BlockHeader.reject(unlisted, |name| {
         let what = format!("`block_headers` of the grant `{}` does not list the header `{}`", grant.id, quoted(name));
         let what = format!("{what}, which holds the digest or the length of a block; the operator can add it there");
-        HttpError::denied(DenialReason::Header, what)
+        HttpError { hint: hint(), ..HttpError::denied(DenialReason::Header, what) }
     })
 }
 

@@ -13,7 +13,7 @@ pub(super) fn rewrite(request: &mut ParsedRequest, judged: JudgedRequest, grant:
         let what = format!("the grant `{}` limits the fields of the request, and an image has none", grant.id);
         HttpError::denied(DenialReason::Operation, format_args!("{what}; send it where no `fields` apply"))
     })?;
-    request.body_is_judged = judged.body.is_some();
+    request.body_is_listed = judged.body.as_ref().is_some_and(|body| body.is_listed);
     Check::FieldSerialised.perform(|| {
         if let Some(query) = &judged.query {
             request.destination = request.destination.with_query(query);

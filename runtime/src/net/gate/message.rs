@@ -78,6 +78,11 @@ impl ImageContent {
         slices(self.parts()).map(|bytes| bytes.len() as u64).sum()
     }
 
+    /// Returns the block, if one block of an upload in blocks is sent.
+    pub(super) fn block(&self) -> Option<&Block> {
+        if let ImageContent::Block(block) = self { Some(block) } else { None }
+    }
+
     fn parts(&self) -> &[GuestBodyPart] {
         if let ImageContent::Parts(parts) = self { parts } else { &[] }
     }
@@ -105,8 +110,8 @@ pub(super) struct ParsedRequest {
     pub(super) image: Option<ImageContent>,
     /// The bytes of the guest's body, as they count against `http_total_mib`.
     pub(super) reserved: Reservation,
-    /// True if `fields` of the policy judged the body.
-    pub(super) body_is_judged: bool,
+    /// True if `fields` of the policy list everything that the body holds.
+    pub(super) body_is_listed: bool,
     /// The operation of the request, once a grant allows it that lists operations.
     pub(super) operation: Option<Operation>,
     /// The end of the request's time.

@@ -16,19 +16,27 @@ use tokio::time::timeout_at;
 use wasm_cpi_checks::Check;
 use wasm_cpi_sigv4::{hex, sha256_hex};
 
+/// The body of a request that is ready to be sent.
+pub(super) struct BodyToSend {
+    pub(super) body: SendBody,
+    pub(super) length: u64,
+    /// The beginning of the image, if one streams from the disk.
+    pub(super) image_start: Bytes,
+}
+
 impl Gate {
-    /// Returns the body and its length.
-    pub(super) async fn body_to_send(&self, checked: &CheckedRequest) -> Result<(SendBody, u64), HttpError> {
-        let bytes = |bytes: &Bytes| match bytes.len() as u64 {
-            0 => (SendBody::None, 0),
-            length => (SendBody::Bytes(bytes.clone()), length),
+    /// Returns the body.
+    pub(super) async fn body_to_send(&self, checked: &CheckedRequest) -> Result<BodyToSend, HttpError> {
+        let of_bytes = |bytes: &Bytes| {
+            let body = if bytes.is_empty() { SendBody::None } else { SendBody::Bytes(bytes.clone()) };
+            BodyToSend { body, length: bytes.len() as u64, image_start: Bytes::new() }
         };
         match &checked.image {
-            None => Ok(bytes(&checked.body)),
-            Some(ImageContent::Block(block)) => Ok(bytes(&block.content.bytes)),
+            None => Ok(of_bytes(&checked.body)),
+            Some(ImageContent::Block(block)) => Ok(of_bytes(&block.content.bytes)),
             Some(ImageContent::Part(part)) => {
-                let (length, pieces) = self.stream_image(part).await?;
-                Ok((SendBody::Stream { length, pieces: pieces.boxed() }, length))
+                let (length, image_start, pieces) = self.stream_image(part).await?;
+                Ok(BodyToSend { body: SendBody::Stream { length, pieces: pieces.boxed() }, length, image_start })
             }
             Some(ImageContent::Parts(parts)) => self.stream_parts(parts).await,
         }
@@ -42,7 +50,7 @@ impl Gate {
             Some(ImageContent::Part(_) | ImageContent::Parts(_)) => {}
         }
         let mut digest = Context::new(&SHA256);
-        let (SendBody::Stream { mut pieces, .. }, _) = self.body_to_send(checked).await? else {
+        let SendBody::Stream { mut pieces, .. } = self.body_to_send(checked).await?.body else {
             return Ok(sha256_hex(b""));
         };
         while let Some(piece) =
@@ -53,8 +61,8 @@ impl Gate {
         Ok(hex(digest.finish().as_ref()))
     }
 
-    async fn stream_parts(&self, parts: &[GuestBodyPart]) -> Result<(SendBody, u64), HttpError> {
-        let (mut length, mut streams) = (0, Vec::new());
+    async fn stream_parts(&self, parts: &[GuestBodyPart]) -> Result<BodyToSend, HttpError> {
+        let (mut length, mut image_start, mut streams) = (0, Bytes::new(), Vec::new());
         for part in parts {
             match part {
                 GuestBodyPart::Bytes(bytes) if bytes.is_empty() => {}
@@ -63,18 +71,21 @@ impl Gate {
                     streams.push(stream::iter([Ok(Bytes::from(bytes.clone()))]).boxed());
                 }
                 GuestBodyPart::Image(part) => {
-                    let (image_length, pieces) = self.stream_image(part).await?;
-                    length += image_length;
+                    let (image_length, start, pieces) = self.stream_image(part).await?;
+                    (length, image_start) = (length + image_length, start);
                     streams.push(pieces.boxed());
                 }
             }
         }
-        Ok((SendBody::Stream { length, pieces: stream::iter(streams).flatten().boxed() }, length))
+        let pieces = stream::iter(streams).flatten().boxed();
+        Ok(BodyToSend { body: SendBody::Stream { length, pieces }, length, image_start })
     }
 
-    async fn stream_image(&self, part: &ImagePart) -> Result<(u64, ImageBody), HttpError> {
+    /// Returns the length, the beginning and the stream of a part of the image.
+    async fn stream_image(&self, part: &ImagePart) -> Result<(u64, Bytes, ImageBody), HttpError> {
         let image = self.image.as_ref().ok_or_else(|| HttpError::invalid(NO_IMAGE))?;
-        image.body(part).await.map_err(|error| invalid_image(&error))
+        let (length, mut pieces) = image.body(part).await.map_err(|error| invalid_image(&error))?;
+        Ok((length, pieces.beginning().await, pieces))
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! A server may answer without reading the body of a request, and then takes that body for the beginning of
 //! the next request on the connection. A guest could write the head of a request of its own that way, and
-//! the host would add credentials and secrets to it. The author of an image could do the same.
+//! the host would add credentials and secrets to it. The author of an image could do the same; `request_line` judges
+//! how an image begins.
 
 use super::checking::reads_body;
-use super::message::ImageContent;
+use super::message::{GuestBodyPart, ImageContent};
+use super::request_line::{LONGEST_LINE, may_be_request_line};
 use super::sending::CheckedRequest;
 use wasm_cpi_policy::place::is_token;
 
@@ -16,16 +18,29 @@ impl CheckedRequest {
     /// - The request has no body.
     /// - Servers read the bodies of this method, and the body cannot be the beginning of a request, whatever follows
     ///   it. Whether it can must not depend on a secret: JSON and forms that the host writes never can.
-    /// - The body is a block of the image whose first line cannot be a request line. An image that streams from the
-    ///   disk is not known before it is sent, and a new connection after it costs nothing beside it.
-    pub(super) fn allows_reuse(&self) -> bool {
+    /// - Servers read the bodies of this method, and the body is an image or a block whose beginning cannot be a request
+    ///   line.
+    ///
+    /// `image_start` is the beginning of an image that streams from the disk, and `length` that of the body.
+    pub(super) fn allows_reuse(&self, image_start: &[u8], length: u64) -> bool {
         let begins_request = match &self.image {
-            Some(ImageContent::Part(_) | ImageContent::Parts(_)) => true,
-            Some(ImageContent::Block(block)) => may_be_request_line(&block.content.bytes),
+            Some(ImageContent::Block(block)) => may_be_request_line(&block.content.bytes, true),
+            Some(ImageContent::Part(_)) => may_be_request_line(image_start, image_start.len() as u64 == length),
+            Some(ImageContent::Parts(parts)) => parts_may_begin_request(parts, image_start),
             None if self.body.is_empty() => return true,
             None => self.secrets.in_free_text || may_begin_request(&self.body),
         };
         reads_body(&self.method) && !begins_request
+    }
+}
+
+/// Judges a body of several parts by the first one that is not empty. Text of the guest before an image could begin a
+/// line that the image ends, and text after a short image could end the line that the image begins.
+fn parts_may_begin_request(parts: &[GuestBodyPart], image_start: &[u8]) -> bool {
+    let is_empty = |part: &&GuestBodyPart| matches!(part, GuestBodyPart::Bytes(bytes) if bytes.is_empty());
+    match parts.iter().find(|part| !is_empty(part)) {
+        Some(GuestBodyPart::Image(_)) => image_start.len() <= LONGEST_LINE || may_be_request_line(image_start, false),
+        _ => true,
     }
 }
 
@@ -39,23 +54,10 @@ fn may_begin_request(body: &[u8]) -> bool {
     has_line_end || !(is_document || is_form)
 }
 
-/// Returns true if a server could read the beginning of a block as a request line, or as a part of one that the
-/// next request completes. Servers skip empty lines before a request line, and close a connection on which another
-/// line is not one. What comes after a line without a version has no headers, so no credentials.
-fn may_be_request_line(block: &[u8]) -> bool {
-    let Some(start) = block.iter().position(|byte| *byte > b' ') else { return false };
-    let text = &block[start..];
-    let method = text.iter().position(|byte| !byte.is_ascii_graphic()).unwrap_or(text.len());
-    // Some servers take other characters for blanks.
-    let ends = text.get(method).is_none_or(|byte| matches!(byte, b'\t'..=b'\r' | b' ' | 0x80..));
-    let line_end = text.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
-    let has_version = |line: &[u8]| line.windows(5).any(|part| part.eq_ignore_ascii_case(b"HTTP/"));
-    method > 0 && ends && line_end.is_none_or(|end| has_version(&text[..end]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::ImagePart;
 
     #[test]
     fn only_a_body_that_cannot_be_a_request_line_keeps_the_connection() {
@@ -82,22 +84,27 @@ mod tests {
     }
 
     #[test]
-    fn a_block_keeps_the_connection_unless_it_begins_like_a_request() {
-        let zeros = [0; 4096];
-        let gzip = [0x1f, 0x8b, 8, 0, b'\n', 0];
-        for block in [&zeros, &gzip[..], b"ab\0cd", b"some text\nand more\n", b"GET /\nHost: x\n", b"\xeb\x63\x90"] {
-            assert!(!may_be_request_line(block), "{block:?}");
-        }
-        for block in [
-            "DELETE /v2/x HTTP/1.1\r\nHost: x\r\nX: ",
-            "\r\n\nDELETE /v2/x http/1.1\nX: ",
-            "\0\0 GET /x HTTP/1.0\rX: ",
-            "GET /v2/admin?x=",
-            "GET\u{a0}/x",
-            "PROP",
-            " PROP",
+    fn a_body_of_parts_is_judged_by_the_first_part_with_content() {
+        let long = [&b"\x7fELF\n"[..], &[0; LONGEST_LINE]].concat();
+        let zeros = vec![0; 2 * LONGEST_LINE];
+        let request = [&b"GET /v2/x HTTP/1.1\r\n"[..], &[0; LONGEST_LINE]].concat();
+        let image = || GuestBodyPart::Image(ImagePart::Whole);
+        let bytes = |text: &str| GuestBodyPart::Bytes(text.into());
+        for (parts, image_start, expected) in [
+            (vec![image()], &long, false),
+            (vec![bytes(""), image(), bytes("GET /v2/x HTTP/1.1\r\n")], &long, false),
+            (vec![bytes("{}"), image()], &long, true),
+            (vec![image()], &request, true),
+            (vec![bytes(""), image()], &request, true),
+            (vec![bytes("GET "), image()], &long, true),
+            (vec![bytes("--b\r\n"), image()], &long, true),
+            // The next part can complete what a short or invisible image begins.
+            (vec![image(), bytes(" /v2/x HTTP/1.1\r\n")], &b"\xff\n".to_vec(), true),
+            (vec![image(), bytes("GET /v2/x HTTP/1.1\r\n")], &Vec::new(), true),
+            (vec![image(), bytes("GET /v2/x HTTP/1.1\r\n")], &zeros, true),
         ] {
-            assert!(may_be_request_line(block.as_bytes()), "{block}");
+            let start = image_start.get(..16).unwrap_or(image_start);
+            assert_eq!(parts_may_begin_request(&parts, image_start), expected, "{start:?}");
         }
     }
 }

@@ -4,6 +4,7 @@ use super::auth::{AuthHeaders, credential_owner};
 use super::blocks::MAX_AT_ONCE;
 use super::checking::is_safe_method;
 use super::message::ImageContent;
+use super::outgoing_body::BodyToSend;
 use super::trace::TracedRequest;
 use super::{Gate, GrantedRequest, HttpEvent};
 use crate::net::creations::{Evidence, Words};
@@ -190,13 +191,14 @@ impl Gate {
         let AuthHeaders { headers: auth_headers, token, clock } = auth.map_err(with_first_attempt)?;
         let auth_names: Vec<HeaderName> = auth_headers.iter().map(|(name, _)| name.clone()).collect();
         headers.extend(auth_headers);
-        let (body, length) = self.body_to_send(checked).await.map_err(with_first_attempt)?;
+        let ready = self.body_to_send(checked).await.map_err(with_first_attempt)?;
+        let BodyToSend { body, length, image_start } = ready;
         let request = WireRequest {
             method: checked.method.clone(),
             destination: checked.destination.clone(),
             headers,
             credential_owner: credential_owner(grant, &checked.secrets),
-            allows_reuse: checked.allows_reuse(),
+            allows_reuse: checked.allows_reuse(&image_start, length),
             holds_image: checked.image.is_some(),
         };
         self.trace_sending(checked, &auth_names, length);

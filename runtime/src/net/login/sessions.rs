@@ -193,7 +193,7 @@ impl Progress {
 /// Returns the error of a request whose time ends while another request logs in.
 fn still_waiting(source: &impl TokenSource) -> HttpError {
     let what = format!(
-        "another request of the call makes the {}, which did not end within the time of this request; raise the \
+        "another request of this call has begun the {}, and that did not end within the time of this request; raise the \
          request's timeout, or look at the server",
         source.label()
     );

@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use wasm_cpi_checks::Check;
 use wasm_cpi_policy::destination::Destination;
 use zeroize::Zeroizing;
 
@@ -84,12 +85,14 @@ impl ResolvedProxy {
             let read = stream.read(&mut piece).await.map_err(broke)?;
             response.extend_from_slice(&piece[..read]);
             match response.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-                Some(end) if end + 4 == response.len() => break,
+                Some(end) if Check::TunnelHead.accepts(end + 4 == response.len()) => break,
                 // Only a refusal may have a body, because the destination does not speak first.
                 Some(_) if status(&response).is_some_and(|status| status >= 300) => break,
                 Some(_) => return Err("sent data after its response to CONNECT".to_owned()),
                 None if read == 0 => return Err("closed the connection without a response to CONNECT".to_owned()),
-                None if response.len() > MAX_HEAD => return Err("sent an endless response to CONNECT".to_owned()),
+                None if Check::TunnelHead.refuses(response.len() > MAX_HEAD) => {
+                    return Err("sent an endless response to CONNECT".to_owned());
+                }
                 None => {}
             }
         }

@@ -247,7 +247,7 @@ fn holds_settings(text: &str) -> bool {
 /// Returns false for most bodies without agent settings, so that they need not be parsed.
 fn may_hold_settings(body: &[u8]) -> bool {
     let has = |text: &str| memmem::find(body, text.as_bytes()).is_some();
-    ["agent_id", "registry", "\\u", "&#", "&lt;", "&amp;"].iter().any(|text| has(text))
+    ["agent_id", "registry", "\\u", "&#", "&lt;", "&amp;", "lowbar", "%5", "%6", "%25"].iter().any(|text| has(text))
         || has_long_run(body)
         || marker::may_contain_marker(body)
         || marker::contains_divided_marker(body)

@@ -9,7 +9,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use super::charset::is_text;
-use super::raw_text::{ESCAPE, without_byte_order_mark, without_escapes};
+use super::raw_text::{ESCAPE, without_byte_order_mark, without_escapes, without_percent};
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::place::{blank_xml, parse_json};
 use wasm_cpi_policy::strict_json::is_affordable;
@@ -65,6 +65,9 @@ const HANDED_OUT: [&str; 26] = [
 /// The size of the parts that are searched, so that a large body is not copied as a whole.
 const PIECE: usize = 16 << 10;
 
+/// How often the name of a parameter is decoded: as often as a path.
+const MOST_DECODINGS: usize = 4;
+
 type IsOne<'a> = &'a dyn Fn(&str) -> bool;
 
 /// The error for a document that may hold such a field, and cannot be parsed.
@@ -101,12 +104,27 @@ pub(in crate::net) fn blank_shown(value: &mut Value) {
     Check::CredentialFields.perform(|| walk(value, false, &is_unwanted, &|_| false));
 }
 
-/// Returns true if a text of a guest holds the name of a field that is blanked in responses, also with escapes of
-/// JSON, and with whatever servers put between the words of a name.
-pub(in crate::net) fn names_hidden_field(text: &[u8], guarded: bool) -> bool {
-    let text = without_escapes(&String::from_utf8_lossy(text)).replace(['.', ' '], "");
+/// Returns true if the name of a guest's parameter holds the name of a field that is blanked in responses, as lenient
+/// servers read it: decoded several times, in any case, and with anything else between the letters.
+pub(in crate::net) fn names_hidden_field(name: &str, guarded: bool) -> bool {
+    let mut name = name.to_owned();
+    for _ in 0..MOST_DECODINGS {
+        let decoded = without_escapes(&name.replace("%u", ESCAPE).replace("%U", ESCAPE));
+        name = without_percent(&decoded);
+    }
+    let letters: String = name.chars().flat_map(folded).filter(char::is_ascii_alphanumeric).collect();
     let handed_out = Check::CredentialsHandedOut.choose(guarded, false);
-    names_one_of(text.as_bytes(), &NAMES) || (handed_out && names_one_of(text.as_bytes(), &HANDED_OUT))
+    names_one_of(letters.as_bytes(), &NAMES) || (handed_out && names_one_of(letters.as_bytes(), &HANDED_OUT))
+}
+
+/// Returns the letters that servers compare in place of this one. To upper case and back, the long s becomes an s and
+/// ligatures become letters; letters of full width become plain ones.
+fn folded(letter: char) -> impl Iterator<Item = char> {
+    let plain = match u32::from(letter) {
+        code @ 0xff01..=0xff5e => char::from_u32(code - 0xfee0).unwrap_or(letter),
+        _ => letter,
+    };
+    plain.to_uppercase().flat_map(char::to_lowercase)
 }
 
 /// Returns true if the text holds one of the names, in any case and with any `_` and `-` in it.

@@ -2,9 +2,9 @@ use super::handshakes::{Authority, trusted};
 use super::run;
 use super::server::{Server, response};
 use crate::limits::Limits;
+use crate::limits::NamedLimit;
 use crate::net::client::{HostClient, HostRequest};
 use crate::net::error::HttpErrorKind;
-use crate::net::exchange::NamedLimit;
 use std::time::{Duration, Instant};
 use wasm_cpi_policy::secret::Secret;
 

@@ -5,13 +5,19 @@ use super::fixture::{Fixture, Running, post, request};
 use super::handshakes::{Authority, trusted};
 use super::run;
 use super::server::{Seen, Server, Wire, kept_response, read_request};
+use crate::image::{Image, ImagePart};
 use crate::net::connection::WatchedStream;
 use crate::net::error::HttpErrorKind;
+use crate::net::gate::{GuestBody, GuestRequest};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -52,6 +58,43 @@ fn requests_of_one_call_share_a_connection() {
         assert_eq!(running.send(post(server.url("/b"), &body)).unwrap().status, 200);
     }
     assert_eq!((server.connections(), server.requests().len()), (1, 20));
+}
+
+#[test]
+fn a_connection_is_kept_after_an_image_that_cannot_begin_a_request() {
+    let long = |beginning: &[u8]| [beginning, &vec![0x90; 1 << 20]].concat();
+    for (name, bytes, connections) in [
+        ("image of a disk", long(b"QFI\xfb\0\0\0\x03"), 1),
+        ("short", b"\x7fELF\"\n".to_vec(), 1),
+        ("empty", Vec::new(), 1),
+        ("request", long(b"DELETE /v2/x HTTP/1.1\r\nX: "), 2),
+        ("request with other blanks", long(b"DELETE\x1f/v2/x\xa0HTTP/1.1\r\nX: "), 2),
+        ("short request", b"DELETE /v2/x?y=".to_vec(), 2),
+        ("unknown beginning", long(&[0; 512 << 10]), 2),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("image");
+        for part in [ImagePart::Whole, ImagePart::Member("disk".into())] {
+            if part == ImagePart::Whole {
+                std::fs::write(&path, &bytes).unwrap();
+            } else {
+                let mut archive = tar::Builder::new(GzEncoder::new(File::create(&path).unwrap(), Compression::fast()));
+                let mut header = tar::Header::new_ustar();
+                header.set_size(bytes.len() as u64);
+                header.set_mode(0o644);
+                archive.append_data(&mut header, "disk", bytes.as_slice()).unwrap();
+                archive.into_inner().unwrap().finish().unwrap();
+            }
+            let server = keeping(|_, _, wire| wire.write_all(&hello()).is_ok());
+            let image = Some(Arc::new(Image::open(&path, &[]).unwrap()));
+            let running = Fixture { image, ..Fixture::new(grants(&server)) }.start();
+            let upload = GuestRequest { body: GuestBody::Image(part.clone()), ..request("PUT", server.url("/a")) };
+            assert_eq!(running.send(upload).unwrap().status, 200, "{name}");
+            assert_eq!(server.requests()[0].body, bytes, "{name}");
+            running.get(server.url("/b")).unwrap();
+            assert_eq!(server.connections(), connections, "{name} {part:?}");
+        }
+    }
 }
 
 #[test]
@@ -133,19 +176,29 @@ fn a_connection_that_the_server_closed_or_wrote_to_is_not_used() {
     for (name, unasked) in
         [("closed", None), ("a response that no one asked for", Some(kept_response("200 OK", "", "evil")))]
     {
-        let server = keeping(move |_, _, wire| {
-            let _ = wire.write_all(&hello());
-            std::thread::sleep(Duration::from_millis(50));
-            unasked.as_ref().is_some_and(|unasked| wire.write_all(unasked).is_ok())
+        // The server acts between two requests: it begins once the client has its response, and the client goes on
+        // once the server is done.
+        let (begin, begun) = channel();
+        let (end, ended) = channel();
+        let (begun, end) = (Mutex::new(begun), Mutex::new(end));
+        let server = Server::raw(move |mut stream, requests| {
+            while let Some(seen) = read_request(&mut stream) {
+                requests.lock().unwrap().push(seen);
+                let _ = stream.write_all(&hello());
+                let Ok(()) = begun.lock().unwrap().recv() else { return };
+                let _ = match &unasked {
+                    Some(unasked) => stream.write_all(unasked),
+                    None => stream.shutdown(Shutdown::Both),
+                };
+                let Ok(()) = end.lock().unwrap().send(()) else { return };
+            }
         });
         let running = start(&server);
         for _ in 0..3 {
-            assert_eq!(
-                running.send(post(server.url("/"), &json!({}))).map(|response| response.body),
-                Ok(b"hello".to_vec()),
-                "{name}"
-            );
-            std::thread::sleep(Duration::from_millis(100));
+            let body = running.send(post(server.url("/"), &json!({}))).map(|response| response.body);
+            assert_eq!(body, Ok(b"hello".to_vec()), "{name}");
+            begin.send(()).unwrap();
+            ended.recv().unwrap();
         }
         assert_eq!(server.connections(), 3, "{name}");
     }
@@ -284,10 +337,7 @@ fn check_sent(kept: bool, closes: Closes, method: &'static str) {
     }
     let request = match method {
         "GET" | "DELETE" => request(method, server.url("/x")),
-        _ => crate::net::gate::GuestRequest {
-            method: method.to_owned(),
-            ..post(server.url("/x"), &json!({"data": "x".repeat(500)}))
-        },
+        _ => GuestRequest { method: method.to_owned(), ..post(server.url("/x"), &json!({"data": "x".repeat(500)})) },
     };
     let result = running.send(request);
     if kept && closes == Closes::BeforeTheFirstByte {

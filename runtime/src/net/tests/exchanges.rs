@@ -1,8 +1,9 @@
 use super::run;
 use super::server::{Server, Wire, response};
+use crate::limits::NamedLimit;
 use crate::net::connection_pool::ConnectionPool;
 use crate::net::error::{HttpError, HttpErrorKind};
-use crate::net::exchange::{Caps, EchoAllowance, Exchange, NamedLimit, Received, SendBody, WireRequest};
+use crate::net::exchange::{Caps, EchoAllowance, Exchange, Received, SendBody, WireRequest};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use reqwest::Method;

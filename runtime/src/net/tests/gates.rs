@@ -78,24 +78,26 @@ fn a_request_gets_the_credential_of_its_grant_and_no_other() {
 #[test]
 fn fields_about_the_query_do_not_allow_the_body_of_a_get() {
     let server = hello();
-    let with = |places: Value| {
+    let with = |places: Value, others: &str| {
         let mut grant = grant(&server, None);
-        grant["drop"] = json!(["json:/user_data"]);
         grant["query"] = json!(["name"]);
         if !places.is_null() {
-            grant["fields"] = json!([{"method": "GET", "path": "/v1/x", "places": places}]);
+            grant["fields"] = json!([{"method": "GET", "path": "/v1/x", "places": places, "others": others}]);
         }
         let running = Fixture::new(json!([grant])).start();
         let filter = post(server.url("/v1/x?name=vm-1"), &json!({"prefix": {"user_data": "h"}}));
         running.send(GuestRequest { method: "GET".into(), ..filter }).map_err(|error| error.check)
     };
-    for places in [Value::Null, json!({"query:name": {"pattern": "vm-[0-9]"}}), json!({"header:X-A": "any"})] {
-        assert_eq!(with(places.clone()).unwrap_err(), Some(Check::ReadBody), "{places}");
+    let prefix = json!({"json:/prefix/user_data": {"is": "h"}, "query:name": "any"});
+    for places in
+        [Value::Null, json!({"query:name": {"pattern": "vm-[0-9]"}}), json!({"header:X-A": "any"}), prefix.clone()]
+    {
+        assert_eq!(with(places.clone(), "allow").unwrap_err(), Some(Check::ReadBody), "{places}");
     }
-    assert!(with(json!({"json:/prefix/user_data": "absent"})).is_err());
+    assert!(with(json!({"json:/prefix/user_data": "absent"}), "deny").is_err());
     assert_eq!(server.connections(), 0);
-    // A body that was judged is sent.
-    let judged = with(json!({"json:/prefix/user_data": {"is": "h"}}));
+    // A body that is listed as a whole is sent.
+    let judged = with(prefix, "deny");
     assert_ne!(judged.err().flatten(), Some(Check::ReadBody));
     assert_eq!(server.connections(), 1);
 }

@@ -33,6 +33,12 @@ impl Authority {
         self.0.pem()
     }
 
+    /// Returns the configuration of a server with a certificate for this name.
+    pub(super) fn server(&self, name: &str) -> Arc<ServerConfig> {
+        let (certificate, key) = self.issue(name, 2999);
+        server_config(&certificate, &key, None)
+    }
+
     fn issue(&self, name: &str, last_year: i32) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -63,8 +69,7 @@ pub(super) fn trusted(
     name: &str,
     handler: impl Fn(&super::server::Seen, &mut dyn super::server::Wire) + Send + Sync + 'static,
 ) -> Server {
-    let (certificate, key) = authority.issue(name, 2999);
-    Server::tls(server_config(&certificate, &key, None), handler)
+    Server::tls(authority.server(name), handler)
 }
 
 fn hello(config: Arc<ServerConfig>) -> Server {

@@ -17,7 +17,7 @@ fn registry(fake: &Fake, rights: RegistryRights, access: Access) -> (GuestRegist
     (GuestRegistry::new(session.clone(), Arc::new(Vault::new())), session)
 }
 
-/// The access of a call with this ID as its argument.
+/// Returns the access of a call with this ID as its argument.
 fn ids(id: &str) -> Access {
     Access::Ids(vec![id.to_owned()])
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use tests::job::write;
 use tests::users::{NOBODY, is_root};
 use tests::{CLOUD_ERROR, Job, hostile};
 
@@ -74,6 +75,13 @@ pub(super) fn cases() -> Vec<Case> {
             &["child-user", "child-environment", "child-privileges"],
             check_compiling_child,
         ),
+        Case::offline(CLASS, "an answer of the compiling child that is too large", &["child-answer"], || {
+            let job = job("small").with_compiler("#!/bin/sh\nexec cat \"${0%/*}/../answer\"\n");
+            let length: u32 = 2 << 20;
+            let answer = [b"S", &u64::from(length).to_le_bytes()[..], &vec![b' '; length as usize]].concat();
+            write(&job.path("answer"), &answer);
+            has_vm(&job).fails(CLOUD_ERROR, &["the process that compiles the guest sent a malformed answer"]);
+        }),
         Case::offline(CLASS, "a guest that needs more memory to compile than allowed", &["limit-compile_mib"], || {
             let job = Job::new().limits(json!({"compile_mib": 60}));
             info(&job).reaches("compile_mib");

@@ -139,7 +139,7 @@ pub(super) fn cases() -> Vec<Case> {
                 response.fails(CPI_ERROR, &["request: ", "cannot be opened (Permission denied"]);
             }
         }),
-        Case::offline(CLASS, "a directory that becomes a link while it is checked", &[], || {
+        Case::offline(CLASS, "a directory that becomes a link while it is checked", &["image-dirs"], || {
             let job = with_image_dirs();
             swap_during_calls(&job, &job.path("images/deep"), &job.path("other"));
         }),

@@ -34,13 +34,21 @@ pub(super) fn cases() -> Vec<Case> {
                 }
             },
         ),
+        Case::offline(CLASS, "more user-data than a call needs", &["agent-bootstraps"], || {
+            let bootstrap = |number: usize| json!({"op": "agent.bootstrap", "vm_name": format!("vm-{number}")});
+            let response = create_vm(&Job::default(), &(0..9).map(bootstrap).collect()).run();
+            let outcomes = vm_outcomes(&response);
+            assert!(outcomes.iter().take(8).all(|outcome| outcome["error"].is_null()), "{outcomes:?}");
+            let said = outcomes[8]["error"]["message"].as_str().unwrap_or_default();
+            assert!(said.contains("was called 8 times in this call"), "{outcomes:?}");
+        }),
         Case::offline(CLASS, "the marker of agent settings in what a guest adds to them", &["agent-marker"], || {
             let marker = "__wasm-cpi-agent-settings-5e0c7a41d29b";
             for addition in
                 [json!({"vm_name": marker}), json!({"vm_name": "v", "system_disk": format!("/dev/{marker}")})]
             {
                 let said = refusal(&addition);
-                assert!(said.contains("adds the marker of agent settings"), "{said}");
+                assert!(said.contains("contains their marker"), "{said}");
             }
         }),
         Case::offline(
@@ -52,7 +60,7 @@ pub(super) fn cases() -> Vec<Case> {
                     [json!(["base64", "base64"]), json!(["base64", "base64url"]), json!(["json-string", "json-string"])]
                 {
                     let said = refusal(&json!({"encodings": encodings}));
-                    assert!(said.contains("an encoding twice, or two kinds of base64"), "{said}");
+                    assert!(said.contains("one encoding twice, or with two kinds of base64"), "{said}");
                 }
             },
         ),

@@ -25,6 +25,7 @@ pub(super) fn cases() -> Vec<Case> {
         case("a leak of one guest does not stop another", &[], other_modules_go_on),
         case("a link in place of the file that remembers leaks", &["latch-trust"], follows_no_link),
         case("a file that remembers leaks and that others can write", &["latch-trust"], trusts_no_other_user),
+        case("a leak in a directory in which others can write", &["cache-directory"], trusts_no_writable_directory),
     ]
 }
 
@@ -150,4 +151,13 @@ fn trusts_no_other_user(world: &World) -> Result<(), String> {
     expect_answered(&call(&job, "fine"))?;
     set_mode(&latch_file(&job), 0o666);
     expect(&call(&job, "fine"), &["is writable by group or others", "[latch-trust]"])
+}
+
+/// Another user could have written the leak, so that the guest is refused.
+fn trusts_no_writable_directory(world: &World) -> Result<(), String> {
+    let job = job(world, json!({}))?;
+    expect_answered(&call(&job, "fine"))?;
+    write(&latch_file(&job), b"a leak\n");
+    set_mode(&job.cache_dir(), 0o777);
+    expect_answered(&call(&job, "fine"))
 }

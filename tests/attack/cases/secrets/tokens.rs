@@ -32,6 +32,7 @@ pub(super) fn cases() -> Vec<Case> {
         case("a hard link to a token's file", &["token-trust"], accepts_no_second_name),
         case("a token that another user owns", &["token-trust"], accepts_no_file_of_others),
         case("a key that others can read", &["token-trust"], accepts_no_readable_key),
+        case("a token in a directory that others can write", &["cache-directory"], trusts_no_writable_directory),
         case("a token that a server returns in a later call", &["tripwire"], is_found_by_the_tripwire),
         case("a token that a server returns in a call that does not use its login", &["token-known"], is_known_unused),
         Case::new(CLASS, "secrets in every field, in calls with kept tokens", &[], hides_all_secrets)
@@ -186,6 +187,13 @@ fn accepts_no_file_of_others(world: &World) -> Result<(), String> {
 fn accepts_no_readable_key(world: &World) -> Result<(), String> {
     let job = kept(world)?;
     set_mode(&job.cache_dir().join("tokens.key"), 0o644);
+    call(&job, 1);
+    expect_logins(world, 2)
+}
+
+fn trusts_no_writable_directory(world: &World) -> Result<(), String> {
+    let job = kept(world)?;
+    set_mode(&job.cache_dir(), 0o777);
     call(&job, 1);
     expect_logins(world, 2)
 }

@@ -3,77 +3,12 @@
 
 use super::scenarios::Scenario;
 use super::{Cpi, GUARD};
-use rustix::process::Signal;
+use crate::fault_matrix::{self, Kind, call_with_fault, outcome, sort_runs};
 use serde_json::{Value, json};
 use tests::Response;
-use tests::openstack::{Contents, Fault, Gateway, Hits, RecordedRequest, Rule, Step, Steps};
+use tests::openstack::{Contents, Fault, Gateway, RecordedRequest, Step, Steps};
 
-/// The wall clock limit, in seconds, of a call that has to reach it while it waits for a
-/// response. The requests before that fit into it on a busy machine.
-const WALL: u32 = 20;
-
-/// The kind of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Status(u16),
-    TooMany,
-    ResetBefore,
-    ResetAfter,
-    Body,
-    /// The service executes the request, and the response never arrives.
-    Timeout,
-    /// The same, and the call reaches its wall clock limit meanwhile.
-    Wall,
-    /// The same, and the call gets SIGTERM meanwhile.
-    Term,
-}
-
-impl Kind {
-    pub(super) const ALL: [Kind; 10] = [
-        Kind::Status(500),
-        Kind::Status(503),
-        Kind::Status(401),
-        Kind::TooMany,
-        Kind::ResetBefore,
-        Kind::ResetAfter,
-        Kind::Body,
-        Kind::Timeout,
-        Kind::Wall,
-        Kind::Term,
-    ];
-
-    pub(super) fn name(self) -> String {
-        match self {
-            Kind::Status(status) => status.to_string(),
-            Kind::TooMany => "429".to_owned(),
-            Kind::ResetBefore => "reset".to_owned(),
-            Kind::ResetAfter => "lost".to_owned(),
-            other => format!("{other:?}").to_lowercase(),
-        }
-    }
-
-    fn fault(self) -> Fault {
-        match self {
-            Kind::Status(status) => Fault::status(status),
-            Kind::TooMany => Fault::too_many(1),
-            Kind::ResetBefore => Fault::ResetBefore,
-            Kind::ResetAfter => Fault::ResetAfter,
-            Kind::Body => Fault::Body(b"<html>".to_vec()),
-            Kind::Timeout | Kind::Wall | Kind::Term => Fault::StallAfter,
-        }
-    }
-
-    fn limits(self, response_timeout: u32) -> Value {
-        match self {
-            // A request may take the sum of both.
-            Kind::Timeout | Kind::Term => {
-                json!({"connect_seconds": response_timeout, "first_byte_seconds": response_timeout})
-            }
-            Kind::Wall => json!({"wall_seconds": WALL, "create_stemcell_wall_seconds": WALL}),
-            _ => json!({}),
-        }
-    }
-}
+pub(super) const KINDS: [Kind; 10] = Kind::all(["500", "503", "401", "429"]);
 
 /// A tenant with a stemcell, a VM and a disk.
 pub(super) struct Fixture<'g> {
@@ -104,23 +39,8 @@ impl<'g> Fixture<'g> {
         let stemcell = cpi.stemcell();
         let vm = cpi.create_vm(super::small_vm(&cpi, &stemcell, Fixture::ADDRESS)).0;
         let disk = cpi.cid("create_disk", json!([1024, {}, null]));
-        let mut fixture = Fixture { cpi, before, settled: Contents::default(), stemcell, vm, disk, response_timeout };
-        fixture.settle();
-        fixture
-    }
-
-    /// Accepts the current resources as those of the fixture.
-    pub(super) fn settle(&mut self) {
-        self.cpi.gateway.clear_faults();
-        self.settled = self.cpi.api.contents();
-    }
-
-    pub(super) fn tear_down(self) {
-        self.cpi.ok("delete_vm", json!([self.vm]));
-        self.cpi.ok("delete_disk", json!([self.disk]));
-        self.cpi.ok("delete_stemcell", json!([self.stemcell]));
-        self.cpi.delete_new_server_groups(&self.before);
-        assert_eq!(self.cpi.api.left_behind(&self.before), Vec::<String>::new());
+        let settled = cpi.api.contents();
+        Fixture { cpi, before, settled, stemcell, vm, disk, response_timeout }
     }
 
     /// Runs a scenario without faults and returns its requests; GETs between two changes are sorted.
@@ -132,7 +52,8 @@ impl<'g> Fixture<'g> {
         let mut steps = Steps::default();
         let next = |record: &RecordedRequest| steps.next(&record.method, &record.target, &record.path);
         let mut requests: Vec<Step> = self.cpi.gateway.records().iter().map(next).collect();
-        sort_reads(&mut requests);
+        let is_read = |step: &Step| step.request.starts_with("GET ");
+        sort_runs(&mut requests, |one, next| is_read(one) && is_read(next));
         scenario.clean_up(&self.cpi, &arguments, &response);
         if scenario == Scenario::CreateFirstVm {
             self.cpi.delete_new_server_groups(&self.settled);
@@ -140,18 +61,25 @@ impl<'g> Fixture<'g> {
         requests
     }
 
-    /// Runs a scenario with a fault at each of these requests and returns its outcome.
-    pub(super) fn run_cell(&self, scenario: Scenario, steps: &[&Step], kind: Kind) -> String {
+    fn call(&self, scenario: Scenario, arguments: &Value, steps: &[&Step], kind: Kind) -> Response {
+        let config = self.cpi.job.path("config/with-fault.json");
+        self.cpi.job.write_config(&config, kind.limits(self.response_timeout));
+        tests::job::set_mode(&config, 0o600);
+        let call = self.cpi.call(scenario.method(), arguments.clone()).config(config).guard(GUARD);
+        call_with_fault(self.cpi.gateway, steps, kind, |_, name| answer(name), call)
+    }
+}
+
+impl fault_matrix::Fixture for Fixture<'_> {
+    type Scenario = Scenario;
+
+    fn run_cell(&self, scenario: Scenario, steps: &[&Step], kind: Kind) -> String {
         let arguments = scenario.set_up(self);
-        let (api, gateway) = (&self.cpi.api, self.cpi.gateway);
+        let api = &self.cpi.api;
         // This scenario creates an unused port in advance, which the call does not have to delete.
         let prepared = (scenario == Scenario::CreateFirstVm).then(|| api.contents());
-        gateway.clear_records();
-        let injected: Vec<Hits> = steps.iter().map(|step| gateway.inject(Rule::step(step), kind.fault())).collect();
-        let response = self.call(scenario, &arguments, kind, &injected);
-        gateway.clear_faults();
+        let response = self.call(scenario, &arguments, steps, kind);
         let context = format!("{scenario:?} {kind:?} at {steps:?}: {}\n{}", response.json, response.stderr);
-        assert!(injected.iter().all(|hits| hits.count() == 1), "the fault was not injected: {context}");
         self.cpi.check_no_secrets(&response);
         let made_nothing = !scenario.removes() && !response.json["error"].is_null();
         if made_nothing {
@@ -169,31 +97,26 @@ impl<'g> Fixture<'g> {
         outcome(&response)
     }
 
-    fn call(&self, scenario: Scenario, arguments: &Value, kind: Kind, injected: &[Hits]) -> Response {
-        // Only this call has short limits. The calls that set up and clean up do not.
-        let config = self.cpi.job.path("config/with-fault.json");
-        let text = std::fs::read(self.cpi.job.config_file()).unwrap_or_default();
-        let mut settings: Value = serde_json::from_slice(&text).unwrap_or_default();
-        settings["limits"] = kind.limits(self.response_timeout);
-        tests::job::write(&config, settings.to_string().as_bytes());
-        tests::job::set_mode(&config, 0o600);
-        let call = self.cpi.call(scenario.method(), arguments.clone()).config(config).guard(GUARD);
-        match kind {
-            Kind::Term => {
-                let injected = injected.to_vec();
-                call.signal_when(move || injected.iter().any(|hits| hits.count() > 0), Signal::TERM).run()
-            }
-            _ => call.run(),
-        }
+    fn settle(&mut self) {
+        self.cpi.gateway.clear_faults();
+        self.settled = self.cpi.api.contents();
+    }
+
+    fn tear_down(self) {
+        self.cpi.ok("delete_vm", json!([self.vm]));
+        self.cpi.ok("delete_disk", json!([self.disk]));
+        self.cpi.ok("delete_stemcell", json!([self.stemcell]));
+        self.cpi.delete_new_server_groups(&self.before);
+        assert_eq!(self.cpi.api.left_behind(&self.before), Vec::<String>::new());
     }
 }
 
-/// Sorts the GETs between two changes. The guest sends some of them at once, so that their order
-/// varies.
-fn sort_reads(requests: &mut [Step]) {
-    let is_read = |step: &Step| step.request.starts_with("GET ");
-    for reads in requests.chunk_by_mut(|one, next| is_read(one) && is_read(next)) {
-        reads.sort_by(|one, other| (&one.request, one.nth, one.poll).cmp(&(&other.request, other.nth, other.poll)));
+/// Returns the fault that answers in place of a service.
+fn answer(name: &str) -> Fault {
+    match name.parse() {
+        Ok(429) => Fault::too_many(1),
+        Ok(status) => Fault::status(status),
+        Err(_) => panic!("{name} is not a status"),
     }
 }
 
@@ -204,13 +127,4 @@ fn without_server_group(mut left: Vec<String>) -> Vec<String> {
         left.retain(|line| !line.starts_with("group "));
     }
     left
-}
-
-/// Returns `ok` or the type of the error, with a `+` if the Director may try again.
-fn outcome(response: &Response) -> String {
-    if response.json["error"].is_null() {
-        return "ok".to_owned();
-    }
-    let retry = if response.json["error"]["ok_to_retry"] == true { "+" } else { "" };
-    format!("{}{retry}", response.error_type().trim_start_matches("Bosh::Clouds::"))
 }

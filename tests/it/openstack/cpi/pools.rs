@@ -28,7 +28,7 @@ fn create_pool(cpi: &Cpi<'_>, name: &str) -> String {
     made("/lbaas/pools", "pool", body)
 }
 
-/// The arguments of `create_vm` for a VM in two pools.
+/// Returns the arguments of `create_vm` for a VM in two pools.
 fn vm_in_pools(cpi: &Cpi<'_>, stemcell: &str) -> Value {
     let mut arguments = small_vm(cpi, stemcell, "10.0.0.95");
     arguments[2]["loadbalancer_pools"] =

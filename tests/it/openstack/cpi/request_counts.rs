@@ -11,8 +11,8 @@ use tests::dist;
 use tests::openstack::{Gateway, Simulator, Tenant};
 use trace::{Exchange, Recorder};
 
-/// The requests of bosh-openstack-cpi in Go as issue 16 lists them: with its login, and with two reads
-/// of every change.
+/// The requests of bosh-openstack-cpi in Go, as they were counted for the comparison: with its login, and with two
+/// reads of every change.
 const GO_CPI: [(&str, usize); 9] = [
     ("create_vm", 14),
     ("attach_disk", 10),

@@ -119,7 +119,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The config lines with which a service logs in to Keystone.
+    /// Returns the config lines with which a service logs in to Keystone.
     fn auth(&self, user: &str) -> String {
         format!(
             "auth_type = password\nauth_url = {}\nusername = {user}\npassword = {}\nproject_name = service\n\

@@ -12,7 +12,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// A failure that another attempt would meet again.
+    /// Returns a failure that another attempt would meet again.
     pub(super) fn final_error(error: Error) -> Self {
         Self { message: error.message, ok_to_retry: false }
     }

@@ -12,7 +12,7 @@ const LABELS: &str = "The number of labels in a name, and of properties and star
 const NUMBER: &str = "Ranges of numbers in texts are not a matter of patterns.";
 const PROPERTY: &str = "The value is wrong only for the value of a property.";
 
-/// Rows of `file::mistakes`: the key of the problem, a part of the policy, and the reason.
+/// Lists rows of `file::mistakes`: the key of the problem, a part of the policy, and the reason.
 pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ("http[0].to", "http://169.254.169.254", ADDRESS),
     ("http[0].to", "http://[fd00:", ADDRESS),
@@ -45,11 +45,11 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ("logins.main.show.x", r#""show":{"x":""#, COMPARISON),
 ];
 
-/// Rows of `comparison::broken_needs`: the problem, and the reason.
+/// Lists rows of `comparison::broken_needs`: the problem, and the reason.
 pub(super) const NEEDS: &[(&str, &str)] = &[("twice", DUPLICATE)];
 
-/// Rows of `tests/attack/rows/policies.json`: the name, the values of `each` (all if there are
-/// none), and the reason.
+/// Lists rows of `tests/attack/rows/policies.json`: the name, the values of `each` (all if there
+/// are none), and the reason.
 pub(super) const ATTACKS: &[(&str, &[&str], &str)] = &[
     ("two grants with the same id", &[], COMPARISON),
     ("two captures with the same name", &[], COMPARISON),
@@ -92,7 +92,7 @@ pub(super) const ATTACKS: &[(&str, &[&str], &str)] = &[
     ("properties that are not one host of an origin", &[], PROPERTY),
     ("properties that are no host of an origin at all", &[], PROPERTY),
     ("a property with an http URL where the policy writes https", &[], PROPERTY),
-    ("a property for a CA that holds no PEM text", &[], PROPERTY),
+    ("a property for a CA that does not hold PEM text", &[], PROPERTY),
     ("a property that names a file", &[], PROPERTY),
     ("TLS for plain http", &[], COMPARISON),
     ("invalid or non-canonical networks", &["10/8", "10.0.0.5/8", "::ffff:10.0.0.0/104"], CANONICAL),

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::tree::repository;
 
-/// The directories with documents and examples, relative to the repository.
+/// Returns the directories with documents and examples.
 fn directories() -> Vec<PathBuf> {
     let root = repository();
     let guests = fs::read_dir(root.join("guests")).unwrap().map(|entry| entry.unwrap().path());
-    let named = ["", "docs", "docs/schema", "release", "runtime/src/commands/new/template"];
+    let named = ["", "docs", "docs/schema", "release", "wit", "runtime/src/commands/new/template"];
     let named = named.into_iter().chain(["runtime/src/commands/new/template/examples"]).map(|name| root.join(name));
     named.chain(guests.filter(|path| path.is_dir())).collect()
 }

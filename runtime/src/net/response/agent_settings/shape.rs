@@ -1,16 +1,24 @@
-//! Recognises agent settings of other CPIs by their keys, plain and below base64.
+//! Recognises agent settings of other CPIs by their keys, plain, below base64, and below escapes of XML and of URLs.
 
 use super::MIN_RUN;
 use super::marker::{escape_length, is_base64};
+use crate::net::response::raw_text::decode_escapes;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Value};
 use wasm_cpi_checks::Check;
 
-/// Returns true if a text, or its lines together, have the keys of settings.
+/// How often escapes of XML and of URLs are decoded: servers put a document into another one, and that into a URL.
+const MOST_DECODINGS: usize = 3;
+
+/// Returns true if a text, or its lines together, have the keys of settings, also if the text is escaped for XML or for
+/// a URL.
 pub(super) fn has_keys_in_lines(text: &str) -> bool {
-    Check::SettingsShape.refuses(has_keys_in_text(text, 2) || has_keys_in_text(&joined_lines(text), 2))
+    let has_keys = |text: &str| has_keys_in_text(text, 2) || has_keys_in_text(&joined_lines(text), 2);
+    let mut decoded =
+        std::iter::successors(decode_escapes(text), |decoded| decode_escapes(decoded)).take(MOST_DECODINGS);
+    Check::SettingsShape.refuses(has_keys(text) || decoded.any(|decoded| has_keys(&decoded)))
 }
 
 /// Returns the text without what may divide base64: white space, its escapes, and tags.
@@ -55,13 +63,13 @@ fn has_keys_in_text(text: &str, depth: usize) -> bool {
             .any(|inner| has_keys_in_text(&inner, depth - 1))
 }
 
-/// Returns true if the text holds a key of JSON, even if its quotes are escaped, or of YAML.
+/// Returns true if the text holds a key of JSON, even if its quotes are escaped or single ones, or of YAML.
 fn has_key(text: &str, key: &str) -> bool {
     text.match_indices(key).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + key.len()..]);
         let is_word = before.ends_with(|c: char| c.is_alphanumeric() || "_-.".contains(c));
-        (before.ends_with('"') && after.trim_start_matches('\\').starts_with('"'))
-            || (!is_word && after.starts_with(':'))
+        let is_between = |quote| before.ends_with(quote) && after.trim_start_matches('\\').starts_with(quote);
+        is_between('"') || is_between('\'') || (!is_word && after.starts_with(':'))
     })
 }
 

@@ -231,8 +231,30 @@ fn settings_of_other_cpis_are_recognised_by_their_keys() {
             assert_eq!(left.body, json!({"data": PLACEHOLDER}).to_string(), "{form}");
         }
     }
+    // Escaped for XML, for a URL, for both, and with the quotes of other languages.
+    let escaped =
+        |text: &str| text.replace('&', "&amp;").replace('"', "&quot;").replace('{', "&#123;").replace('_', "&#x5f;");
+    let percent = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    for settings in [full.to_string(), registry.to_string()] {
+        for text in [
+            escaped(&settings),
+            escaped(&escaped(&settings)),
+            percent(&settings),
+            settings.replace('"', "%22").replace('_', "%5f"),
+            percent(&escaped(&settings)),
+            percent(&percent(&settings)),
+            settings.replace('"', "'"),
+            format!("data={}", percent(&BASE64_STANDARD.encode(&settings))),
+        ] {
+            let left = cleaned(&policy, &[], 200, JSON, &json!({"data": text}).to_string());
+            assert_eq!(left.body, json!({"data": PLACEHOLDER}).to_string(), "{text}");
+            let plain = cleaned(&policy, &[], 200, &[("content-type", "text/plain")], &format!("log: {text}"));
+            assert!(plain.result.is_err(), "{text}");
+        }
+    }
     for harmless in [
         json!({"agent_id": "a", "name": "an agent"}),
+        json!({"text": "the &quot;agent_id&quot; and 100%22 of env%3A"}),
         json!({"registry": {"endpoint": "x"}}),
         json!({"server": {"name": "vm", "networks": {}}, "disks": [], "env": {}}),
         json!({"key": "A".repeat(400)}),

@@ -67,7 +67,7 @@ fn the_time_of_a_request_ends_while_another_one_logs_in() {
     for (outcome, _) in outcomes {
         let error = outcome.unwrap_err();
         assert_eq!((error.kind, error.sent, error.login.as_deref()), (HttpErrorKind::Timeout, false, Some("main")));
-        assert!(error.message.starts_with("iaas: another request of the call makes the login `main`"), "{error}");
+        assert!(error.message.starts_with("iaas: another request of this call has begun the login `main`"), "{error}");
     }
     assert_eq!(running.get(api.url("/x")).unwrap().status, 200);
     assert_eq!(identity.requests().len(), 1);
