@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use wasm_cpi_sdk::agent::{self, Encoding, NetworkAddition, Settings};
+use wasm_cpi_sdk::poll::Poll;
 use wasm_cpi_sdk::{DiskHint, Seal, log};
 
 use super::super::networks::Nic;
@@ -45,11 +46,32 @@ impl Build<'_> {
             let created = created?;
             let id = created.id.clone();
             partial.interfaces.push(created);
+            for prefix in [&nic.ipv4_prefix, &nic.ipv6_prefix].into_iter().flatten() {
+                self.assign_prefix(&id, prefix)?;
+            }
             if self.properties.has_public_ip() {
                 self.session.ec2().set_public_address(&id, true).send()?;
             }
         }
         Ok(())
+    }
+
+    /// Delegates a prefix to an interface. EC2 refuses this in the request that creates the interface with an address.
+    fn assign_prefix(&self, interface: &str, prefix: &str) -> Result<(), Failure> {
+        let ec2 = self.session.ec2();
+        let (assign, lookup) = (ec2.assign_prefix(interface, prefix), ec2.interface(interface));
+        let poll = Poll::for_at_most(ADDRESS_BUDGET).with_jitter();
+        poll.until(&format!("prefix {prefix} to be free for network interface {interface}"), || {
+            let Err(error) = assign.send() else { return Ok(Some(())) };
+            // An earlier request may have had its effect although its answer got lost.
+            let found = lookup.send().map_err(Failure::from)?;
+            match found.iter().any(|found| found.prefixes.iter().any(|own| own == prefix)) {
+                true => Ok(Some(())),
+                false if error.is("InvalidIPAddress.InUse") => Ok(None),
+                false => Err(Failure::from(error).into()),
+            }
+        })
+        .map_err(Failure::from)
     }
 
     pub(super) fn settings(&self, partial: &PartialVm) -> Settings {
@@ -158,9 +180,9 @@ impl Build<'_> {
             let mut interface = self.interface(nic);
             interface.insert("DeviceIndex".to_owned(), json!(index));
             interface.insert("DeleteOnTermination".to_owned(), json!(true));
-            if self.properties.has_public_ip() {
-                interface.insert("AssociatePublicIpAddress".to_owned(), json!(true));
-            }
+            // Without this, the subnet decides (MapPublicIpOnLaunch), and not the operator's cloud-config.
+            let has_public_ip = json!(self.properties.has_public_ip());
+            interface.insert("AssociatePublicIpAddress".to_owned(), has_public_ip);
             Value::Object(interface)
         });
         new.collect()
@@ -168,11 +190,9 @@ impl Build<'_> {
 
     /// Returns the parameters that a new interface has in both requests.
     fn interface(&self, nic: &Nic) -> Map<String, Value> {
-        let list = |name: &str, value: &Option<String>| value.as_ref().map(|value| json!([{name: value}]));
         let parameters = json!({
             "SubnetId": nic.subnet, "SecurityGroupId": self.plan.security_groups, "PrivateIpAddress": nic.ipv4,
-            "Ipv6Addresses": list("Ipv6Address", &nic.ipv6), "Ipv4Prefix": list("Ipv4Prefix", &nic.ipv4_prefix),
-            "Ipv6Prefix": list("Ipv6Prefix", &nic.ipv6_prefix),
+            "Ipv6Addresses": nic.ipv6.as_ref().map(|address| json!([{"Ipv6Address": address}])),
         });
         parameters.as_object().cloned().unwrap_or_default()
     }
