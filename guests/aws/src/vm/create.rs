@@ -3,6 +3,7 @@
 //! call is ending.
 
 pub(super) mod failure;
+mod in_doubt;
 mod launch;
 mod partial_vm;
 mod plan;

@@ -10,6 +10,7 @@ use wasm_cpi_sdk::{DiskHint, Seal, log};
 use super::super::networks::Nic;
 use super::Build;
 use super::failure::Failure;
+use super::in_doubt::InDoubt;
 use super::partial_vm::PartialVm;
 use crate::api::ApiError;
 use crate::error::is_capacity;
@@ -37,12 +38,15 @@ impl Build<'_> {
         tags.insert(VM_NAME, &partial.name);
         for (index, nic) in self.networks.nics.iter().enumerate() {
             let mut parameters = self.interface(nic);
-            parameters
-                .insert("ClientToken".to_owned(), json!(self.session.tokens.token(&format!("interface {index}"))));
+            let token = self.session.tokens.token(&format!("interface {index}"));
+            parameters.insert("ClientToken".to_owned(), json!(token));
             parameters.insert("TagSpecification".to_owned(), tags.specification(&["network-interface"]));
             let query = self.session.ec2().create_interface(&Value::Object(parameters));
-            let created = query.passing(PASSING).for_at_most(ADDRESS_BUDGET).send();
-            partial.interface_may_exist |= created.as_ref().is_err_and(ApiError::may_have_succeeded);
+            let query = query.passing(PASSING).for_at_most(ADDRESS_BUDGET);
+            let created = query.send();
+            if created.as_ref().is_err_and(ApiError::may_have_succeeded) {
+                partial.interface_in_doubt = Some(InDoubt { token, request: query });
+            }
             let created = created?;
             let id = created.id.clone();
             partial.interfaces.push(created);
@@ -131,10 +135,13 @@ impl Build<'_> {
         let token = self.session.tokens.token(resource);
         parameters.insert("ClientToken".to_owned(), json!(token));
         let query = self.session.ec2().run_instances(&Value::Object(parameters));
-        let launched = query.passing(PASSING).for_at_most(ADDRESS_BUDGET).send();
+        let query = query.passing(PASSING).for_at_most(ADDRESS_BUDGET);
+        let launched = query.send();
         match &launched {
             Ok(vm) => partial.instance = Some(vm.clone()),
-            Err(error) if error.may_have_succeeded() => partial.launches_in_doubt.push(token),
+            Err(error) if error.may_have_succeeded() => {
+                partial.launches_in_doubt.push(InDoubt { token, request: query });
+            }
             Err(_) => {}
         }
         launched
