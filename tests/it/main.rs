@@ -27,6 +27,7 @@ mod pins;
 mod promises;
 mod registry;
 mod release;
+mod request_counts;
 mod requests;
 mod rows;
 mod secrets;

@@ -305,13 +305,22 @@ fn copy_program(from: &Path, to: &Path) {
 
 /// Copies the prepared guests of the shared cache, but not what other calls remember there.
 pub fn copy_prepared(to: &Path) {
-    let files = fs::read_dir(dist::shared_cache()).into_iter().flatten().flatten().map(|entry| entry.path());
-    let prepared = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "cwasm" || kind == "json");
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_os_string();
-    for file in files.filter(prepared).filter(|path| !name(path).to_string_lossy().starts_with("leaks-")) {
-        let copied = fs::copy(&file, to.join(name(&file)));
+    for file in prepared_files() {
+        let copied = fs::copy(&file, to.join(file.file_name().unwrap_or_default()));
         copied.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     }
+}
+
+/// Returns the size of the prepared guests of the shared cache.
+pub fn prepared_bytes() -> u64 {
+    prepared_files().filter_map(|file| fs::metadata(file).ok()).map(|found| found.len()).sum()
+}
+
+fn prepared_files() -> impl Iterator<Item = PathBuf> {
+    let files = fs::read_dir(dist::shared_cache()).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_prepared = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "cwasm" || kind == "json");
+    let is_leak = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("leaks-"));
+    files.filter(is_prepared).filter(move |path| !is_leak(path))
 }
 
 pub fn write(path: &Path, bytes: &[u8]) {

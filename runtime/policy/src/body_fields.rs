@@ -132,7 +132,7 @@ impl FieldRules {
 
     /// Returns true if the query is judged: by rules of its own, or because a server may read its
     /// parameters as fields of the body.
-    fn judges_query(&self) -> bool {
+    pub(super) fn judges_query(&self) -> bool {
         self.deny_others || [FieldKind::Query, FieldKind::Form, FieldKind::Json].iter().any(|kind| self.has(*kind))
     }
 

@@ -68,7 +68,7 @@ impl Policy {
             );
             return Verdict::Denied(deny(Check::PathAlike, DenialReason::Path, why, None));
         }
-        let rules = self.field_rules(destination, method, body_is_known.then_some(message));
+        let rules = self.field_rules(destination, method, message, body_is_known);
         let needs = self.declared.as_ref().map(|needs| request.declaring(needs));
         let hides_values = self.hidden_places(destination).hides_values;
         let judged: Vec<JudgedGrant<'_>> =

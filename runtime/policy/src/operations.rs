@@ -4,6 +4,7 @@
 //! out the one that was not judged.
 
 mod named;
+mod single;
 
 use std::fmt;
 
@@ -101,10 +102,15 @@ impl Operations {
         Operation { name, is_read_only }
     }
 
-    /// Returns true if the operation is a key of the body. A server that adds the parameters of the
-    /// query to the body would find another key there.
-    pub(super) fn is_json_key(&self) -> bool {
-        self.place == OperationPlace::JsonKey
+    /// Returns true if a request has only query parameters that the grant lists. A server could find an operation in
+    /// any other one. A form has no query beside it, and a place in JSON is compared with the query by its names.
+    pub(super) fn limits_query(&self) -> bool {
+        !matches!(self.place, OperationPlace::At(Place::Json(_) | Place::Form(_)))
+    }
+
+    /// Returns true if the operation is in the headers, so that it is known without the body.
+    pub(super) fn is_in_head(&self) -> bool {
+        matches!(self.place, OperationPlace::At(Place::Header(_) | Place::Cookie(_)))
     }
 
     /// Returns true if the operation is a field of a form. Servers read the parameters of the query as

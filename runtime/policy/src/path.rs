@@ -6,6 +6,8 @@
 
 mod resemblance;
 
+pub(super) use resemblance::has_parameter;
+
 use std::fmt;
 
 use crate::destination::{Destination, InvalidUrl};

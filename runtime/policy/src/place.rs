@@ -30,7 +30,9 @@ pub use headers::is_token;
 pub use json::{JsonBodyError, parse as parse_json};
 pub use media_type::is_read_as_form;
 pub use message::{Message, expect_utf8, set_boundary, set_missing_type};
-pub(crate) use message::{content_type_parameter, expect_plain_body, json_document, soap_names};
+pub(crate) use message::{
+    content_type_parameter, expect_document_type, expect_plain_body, json_document, names_in_body, soap_names,
+};
 pub use xml::{blank as blank_xml, remove as remove_xml, replace_texts as replace_xml_texts};
 
 use std::fmt;

@@ -26,12 +26,14 @@ pub(super) struct AppliedRules<'a> {
 
 impl Policy {
     /// Returns the `fields` of all grants of the origin that are for a request. Those of a grant that
-    /// lists operations are for these operations only. `message` is `None` if the body cannot be judged.
+    /// lists operations are for these operations only. If the body cannot be judged, `message` has its headers alone,
+    /// and `body_is_known` is false.
     pub(super) fn field_rules<'a>(
         &'a self,
         destination: &Destination,
         method: &str,
-        message: Option<&Message<'_>>,
+        message: &Message<'_>,
+        body_is_known: bool,
     ) -> AppliedRules<'a> {
         let mut found = AppliedRules::default();
         let is_here = |rules: &&FieldRules| rules.is_for(method, destination.path());
@@ -41,8 +43,11 @@ impl Policy {
                 continue;
             }
             let identify = |operations: &Operations| {
-                let known = message.map(|message| operations.identify(destination, message));
-                known.unwrap_or(Err(OperationMismatch::UnknownBody))
+                if body_is_known || operations.is_in_head() {
+                    operations.identify(destination, message)
+                } else {
+                    Err(OperationMismatch::UnknownBody)
+                }
             };
             let operation = match grant.operations.as_ref().map(identify) {
                 None => None,

@@ -52,6 +52,18 @@ pub(crate) fn is_alike(one: &str, other: &str) -> bool {
     if one_letters.is_empty() { folded(one).eq(folded(other)) } else { one_letters == other_letters }
 }
 
+/// Returns true if a server that splits names at other characters than letters and digits could read a name as the
+/// field, or as something below it: `User_Role.1` begins like `UserRole`.
+pub(crate) fn begins_alike(name: &str, field: &str) -> bool {
+    let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let beginnings = words.scan(String::new(), |beginning, word| {
+        beginning.push_str(word);
+        Some(beginning.clone())
+    });
+    // No longer beginning has the same letters.
+    beginnings.take_while(|beginning| beginning.len() <= 4 * field.len()).any(|beginning| is_alike(&beginning, field))
+}
+
 /// Returns a name without regard to case. To upper case and back, the long s becomes an s, as in servers that fold.
 fn folded(name: &str) -> impl Iterator<Item = char> {
     name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase)

@@ -4,6 +4,7 @@ use super::body_fields::{FieldMismatch, JudgedRequest};
 use super::grant::Grant;
 use super::judge::Request;
 use super::operations::{Operation, OperationMismatch, Operations, is_plain};
+use super::path::has_parameter;
 use super::protections::{AppliedRules, applies};
 use super::query::unlisted_parameter;
 use super::verdict::DenialReason;
@@ -78,11 +79,12 @@ impl Grant {
         Check::GrantMethod.ensure(self.methods.iter().any(|granted| granted == method), at(DenialReason::Method))?;
         let path = self.paths.iter().any(|granted| granted.matches(destination.path()));
         Check::GrantPath.ensure(path, at(DenialReason::Path))?;
-        let in_key = self.operations.as_ref().is_some_and(Operations::is_json_key);
-        let listed = self.query.as_deref().or((hides_values || in_key).then_some(&[]));
-        // Servers read parameters in the path as those of the query, which a form must not have.
+        let limits_query = self.operations.as_ref().is_some_and(Operations::limits_query);
+        let listed = self.query.as_deref().or((hides_values || limits_query).then_some(&[]));
+        // Servers read parameters in the path as those of the query, which `fields` may judge and a form must not have.
         let in_form = self.operations.as_ref().is_some_and(Operations::is_in_form);
-        let in_path = (listed.is_some() || in_form) && self.has_path_parameter(destination.path());
+        let judged = rules.rules.iter().any(|(owner, rules)| applies(owner, self) && rules.judges_query());
+        let in_path = (listed.is_some() || in_form || judged) && self.has_path_parameter(destination.path());
         let unlisted = listed.and_then(|listed| unlisted_parameter(destination.query(), listed));
         let unlisted = unlisted.or_else(|| in_path.then(|| ";".to_owned()));
         Check::GrantQuery.reject(unlisted, |parameter| StageMismatch {
@@ -90,7 +92,7 @@ impl Grant {
             ..at(DenialReason::Query)()
         })?;
         let operation = self.operation_of(request)?;
-        let uncertain = rules.uncertain.iter().find(|(owner, _)| owner.id != self.id && applies(owner, self));
+        let uncertain = rules.uncertain.iter().find(|(owner, _)| applies(owner, self));
         Check::FieldOperation.reject(uncertain, |(owner, mismatch)| {
             let operations = owner.operations.as_ref().map(|operations| operations.allow.join(" "));
             let why = format!("{}, {mismatch}", operations.unwrap_or_default());
@@ -132,12 +134,11 @@ impl Grant {
         }
     }
 
-    /// Returns true if the path has parameters behind a `;`, which the grant's paths do not have
-    /// themselves. Servers read them as parameters of the query.
+    /// Returns true if servers could read parameters in the path as those of the query, and the grant's paths do
+    /// not have them themselves.
     fn has_path_parameter(&self, path: &str) -> bool {
-        let written = |text: &str| text.contains(';') || text.to_ascii_lowercase().contains("%3b");
-        let granted = self.paths.iter().filter(|granted| granted.matches(path));
-        written(path) && !granted.into_iter().any(|granted| written(&granted.to_string()))
+        let mut granted = self.paths.iter().filter(|granted| granted.matches(path));
+        has_parameter(path) && !granted.any(|granted| has_parameter(&granted.to_string()))
     }
 
     /// Orders the grants that allow a request; the most specific one is the greatest.

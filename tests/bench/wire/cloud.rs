@@ -2,15 +2,16 @@
 
 use super::link::Link;
 use serde_json::Value;
-use tests::openstack::{Backend, Gateway, Service};
+use tests::gateway::{Backend, Gateway, Services};
+use tests::openstack::Service;
 
-pub(super) struct WireCloud {
-    gateway: Gateway,
+pub(super) struct WireCloud<S = Service> {
+    gateway: Gateway<S>,
     links: Vec<Link>,
 }
 
-impl WireCloud {
-    pub(super) fn new(backend: impl Backend<Service = Service> + 'static) -> WireCloud {
+impl<S: Services> WireCloud<S> {
+    pub(super) fn new(backend: impl Backend<Service = S> + 'static) -> WireCloud<S> {
         let mut links = Vec::new();
         let gateway = Gateway::secure_behind(backend, |server| {
             let link = Link::to(server);

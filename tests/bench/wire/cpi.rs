@@ -1,5 +1,5 @@
-//! The runtime with the OpenStack guest, installed as a job of the release, and what one
-//! call of it sends.
+//! The runtime with a guest, installed as a job of the release, and what one call of it
+//! sends.
 
 use super::cloud::WireCloud;
 use super::link::ONE_WAY;
@@ -7,11 +7,11 @@ use super::recording::{Exchange, Recorder};
 use crate::Bench;
 use crate::program::Program;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tests::Job;
-use tests::openstack::{Backend, Service, Simulator};
+use tests::gateway::{Backend, Services};
+use tests::openstack::{Service, Simulator};
 
 pub(super) struct Cpi {
     job: Job,
@@ -20,27 +20,29 @@ pub(super) struct Cpi {
 }
 
 /// The cloud that calls use.
-pub(super) struct Site {
-    pub(super) recorder: Recorder,
-    pub(super) cloud: WireCloud,
+pub(super) struct Site<S = Service> {
+    pub(super) recorder: Recorder<S>,
+    pub(super) cloud: WireCloud<S>,
 }
 
 /// One call and what it sent.
-pub(super) struct Call {
+pub(super) struct Call<S = Service> {
     pub(super) wall: Duration,
     pub(super) connections: usize,
-    pub(super) exchanges: Vec<Exchange>,
+    pub(super) exchanges: Vec<Exchange<S>>,
     pub(super) result: Value,
     /// The file with the Director's request.
     pub(super) request: PathBuf,
 }
 
-impl Site {
-    pub(super) fn new(backend: impl Backend<Service = Service> + 'static) -> Site {
+impl<S: Services> Site<S> {
+    pub(super) fn new(backend: impl Backend<Service = S> + 'static) -> Site<S> {
         let recorder = Recorder::new(backend);
         Site { cloud: WireCloud::new(recorder.clone()), recorder }
     }
+}
 
+impl Site {
     /// Returns a simulated cloud whose changes complete after so many reads. Without any, no call waits for the cloud.
     pub(super) fn simulated(reads_before_change: usize) -> Site {
         let simulator = Simulator::new();
@@ -50,9 +52,18 @@ impl Site {
 }
 
 impl Cpi {
-    /// Installs a job for the cloud, prepares its guest, and keeps no token yet.
-    pub(super) fn install(site: &Site, keep_tokens: bool) -> Result<Cpi, String> {
+    /// Installs a job with the properties of this manifest, prepares its guest, and keeps no token yet.
+    pub(super) fn install(mut manifest: Value) -> Result<Cpi, String> {
         let cache = tempfile::tempdir().map_err(|error| format!("cannot create a temporary directory: {error}"))?;
+        manifest["cache"] = json!(cache.path());
+        let job = Job::installed(&manifest);
+        // The first call of a guest compiles it.
+        job.call("info", json!([])).run().result();
+        Ok(Cpi { job, _cache: cache })
+    }
+
+    /// Installs a job with the OpenStack guest.
+    pub(super) fn openstack(site: &Site, keep_tokens: bool) -> Result<Cpi, String> {
         let cloud = site.cloud.description();
         let mut properties = json!({
             "default_key_name": cloud["key_name"], "default_security_groups": [cloud["security_group"]],
@@ -61,17 +72,14 @@ impl Cpi {
         for key in ["auth_url", "region", "username", "api_key", "domain", "project", "endpoints"] {
             properties[key] = cloud[key].clone();
         }
-        let job = Job::installed(&json!({
-            "guest": {"file": "openstack.wasm"}, "cache": cache.path(), "allow_local": true, "openstack": properties,
+        Cpi::install(json!({
+            "guest": {"file": "openstack.wasm"}, "allow_local": true, "openstack": properties,
             "keep_tokens": keep_tokens, "agent": {"mbus": "nats://127.0.0.1:4222"},
             "policy": {"presets": [{
                 "package": "wasm-cpi-guests", "file": "openstack.json", "addresses": ["127.0.0.0/8"],
                 "tls": {"ca": "${connection_options.ca_cert}"},
             }]},
-        }));
-        // The first call of a guest compiles it.
-        job.call("info", json!([])).run().result();
-        Ok(Cpi { job, _cache: cache })
+        }))
     }
 
     /// Returns the program that runs a call as a Director starts it, and the file with its request.
@@ -81,7 +89,13 @@ impl Cpi {
     }
 
     /// Runs one call.
-    pub(super) fn call(&self, bench: &Bench, site: &Site, method: &str, arguments: Value) -> Result<Call, String> {
+    pub(super) fn call<S: Services>(
+        &self,
+        bench: &Bench,
+        site: &Site<S>,
+        method: &str,
+        arguments: Value,
+    ) -> Result<Call<S>, String> {
         let (program, request) = self.program(bench, method, arguments);
         site.recorder.take();
         let before = site.cloud.connections();
@@ -99,7 +113,7 @@ impl Cpi {
     }
 }
 
-impl Call {
+impl<S: Services> Call<S> {
     pub(super) fn logins(&self) -> usize {
         self.exchanges.iter().filter(|exchange| exchange.is_login()).count()
     }
@@ -107,18 +121,22 @@ impl Call {
     /// Returns the number of distinct connection keys: all requests of the preset to a service, and the
     /// login, have the same TLS settings, identity and proxy, so the keys differ in their origins only.
     pub(super) fn connection_keys(&self) -> usize {
-        self.exchanges.iter().map(|exchange| exchange.service).collect::<HashSet<_>>().len()
+        self.services().count()
     }
 
     /// Returns how many connections the call needs: for each key as many as it has requests at once. A request
     /// that waits for another one arrives at least a round trip later.
     pub(super) fn connections_needed(&self) -> usize {
-        let services: HashSet<_> = self.exchanges.iter().map(|exchange| exchange.service).collect();
         let at_once = |service| {
             let arrivals = || self.exchanges.iter().filter(move |one| one.service == service).map(|one| one.arrived);
             let together = |first: Instant| arrivals().filter(|one| *one >= first && *one - first < ONE_WAY).count();
             arrivals().map(together).max().unwrap_or_default()
         };
-        services.into_iter().map(at_once).sum()
+        self.services().map(at_once).sum()
+    }
+
+    /// Returns the services that got a request.
+    fn services(&self) -> impl Iterator<Item = S> {
+        S::ALL.iter().copied().filter(|service| self.exchanges.iter().any(|one| one.service == *service))
     }
 }

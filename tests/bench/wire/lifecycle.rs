@@ -35,8 +35,8 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> 
 
 fn measure_on(bench: &Bench, site: &Site, place: &str, target: Target, report: &mut Report) -> Result<(), String> {
     let variants = [
-        ("kept connections and tokens", Cpi::install(site, true)?, false),
-        ("a connection per request, a login per call", Cpi::install(site, false)?, true),
+        ("kept connections and tokens", Cpi::openstack(site, true)?, false),
+        ("a connection per request, a login per call", Cpi::openstack(site, false)?, true),
     ];
     let mut passes = variants.each_ref().map(|_| Vec::new());
     for _ in 0..if bench.quick { 1 } else { 5 } {

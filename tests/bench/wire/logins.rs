@@ -15,7 +15,7 @@ const DISK: &str = "6e8b2f0e-0000-4000-a000-000000000000";
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
     let site = Site::simulated(0);
     // Each job has a directory of its own for tokens.
-    let jobs = [Cpi::install(&site, true)?, Cpi::install(&site, true)?];
+    let jobs = [Cpi::openstack(&site, true)?, Cpi::openstack(&site, true)?];
     let [one, many] = jobs.each_ref().map(|cpi| cpi.program(bench, "has_disk", json!([DISK])).0);
     for _ in 0..IN_SEQUENCE {
         one.run()?;

@@ -4,6 +4,7 @@
 //! The runtime keeps the token of an earlier call, and the peer logs in. Some passes make
 //! the runtime log in, too, to show how much of the difference is the login.
 
+use super::access::Login;
 use super::cpi::{Call, Cpi, Site};
 use super::peer::{Peer, Run};
 use super::script::{self, METHODS};
@@ -12,11 +13,11 @@ use crate::report::{Report, Table, Target};
 use crate::rounds::{quantile, ratio};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tests::openstack::Backend as _;
+use tests::gateway::{Backend as _, Services};
 
 /// What was measured of one method.
 #[derive(Default)]
-struct Method {
+pub(super) struct Method {
     /// Wall times of the runtime and of the peer.
     times: [Vec<Duration>; 2],
     /// The most of any call.
@@ -25,11 +26,11 @@ struct Method {
     logins: usize,
     keys: usize,
     /// The most connections of a call, relative to those that it needs.
-    per_need: f64,
+    pub(super) per_need: f64,
 }
 
 impl Method {
-    fn add(&mut self, call: &Call, run: &Run) {
+    pub(super) fn add<S: Services>(&mut self, call: &Call<S>, run: &Run) {
         for (times, wall) in self.times.iter_mut().zip([call.wall, run.wall]) {
             times.push(wall);
         }
@@ -49,12 +50,12 @@ impl Method {
         self.times.each_ref().map(|times| quantile(times.clone(), 50))
     }
 
-    fn ratio(&self) -> f64 {
+    pub(super) fn ratio(&self) -> f64 {
         let [ours, peer] = self.medians();
         ratio(ours, peer)
     }
 
-    fn row(&self, name: &str) -> Vec<Value> {
+    pub(super) fn row(&self, name: &str) -> Vec<Value> {
         let [ours, peer] = self.medians().map(|time| json!((time.as_secs_f64() * 1e4).round() / 10.0));
         let ([requests, peer_requests], [connections, peer_connections]) = (self.requests, self.connections);
         vec![
@@ -72,7 +73,7 @@ impl Method {
     }
 }
 
-const COLUMNS: [&str; 10] = [
+pub(super) const COLUMNS: [&str; 10] = [
     "method",
     "requests",
     "connections",
@@ -87,14 +88,14 @@ const COLUMNS: [&str; 10] = [
 
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), String> {
     let site = Site::simulated(0);
-    let (cpi, cpi_with_logins) = (Cpi::install(&site, true)?, Cpi::install(&site, false)?);
+    let (cpi, cpi_with_logins) = (Cpi::openstack(&site, true)?, Cpi::openstack(&site, false)?);
     let mut login = None;
     // The first pass logs in, and is not measured.
     script::run(bench, &cpi, &site, |_, call| {
         login = login.take().or_else(|| call.exchanges.iter().find(|exchange| exchange.is_login()).cloned());
         Ok(())
     })?;
-    let peer = Peer::new(bench, site.recorder.cloud(), login.ok_or("no call has logged in")?);
+    let peer = Peer::new(bench, site.recorder.cloud(), Login(login.ok_or("no call has logged in")?));
     let [mut methods, mut methods_with_logins] = [(); 2].map(|()| METHODS.map(|name| (name, Method::default())));
     for pass in 0..if bench.quick { 5 } else { 25 } {
         run_pass(bench, &cpi, &site, &peer, &mut methods)?;

@@ -5,9 +5,12 @@
 //! the same name or address is another request to it, and its ids differ. So the peer gets
 //! exactly the responses of the runtime's call, after the time that the simulator took,
 //! through the same kind of gateway and links. Any request that differs from the recorded
-//! one, and any without the token of the peer's own login, is an error of the benchmark.
+//! one, and any without the token of the peer's own login or without a signature of its
+//! own (`access`), is an error of the benchmark.
 
-use ::tests::openstack::{Backend, Request, Response, Service};
+use super::access::Access;
+use ::tests::gateway::{Backend, Request, Response, Services};
+use ::tests::openstack::Service;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -17,8 +20,8 @@ use std::time::{Duration, Instant};
 
 /// One request and its response.
 #[derive(Clone)]
-pub(super) struct Exchange {
-    pub(super) service: Service,
+pub(super) struct Exchange<S = Service> {
+    pub(super) service: S,
     pub(super) request: Request,
     pub(super) body: Vec<u8>,
     pub(super) response: Response,
@@ -27,31 +30,32 @@ pub(super) struct Exchange {
     took: Duration,
 }
 
-impl Exchange {
+impl<S> Exchange<S> {
     pub(super) fn is_login(&self) -> bool {
-        is_login(self.service, &self.request)
+        is_login(&self.request)
     }
 }
 
-fn is_login(service: Service, request: &Request) -> bool {
-    service == Service::Identity && request.method == "POST" && request.path.ends_with("/auth/tokens")
+/// Only Keystone has logins.
+fn is_login(request: &Request) -> bool {
+    request.method == "POST" && request.path.ends_with("/auth/tokens")
 }
 
 /// A cloud whose exchanges are recorded. Clones are the same cloud.
 #[derive(Clone)]
-pub(super) struct Recorder {
-    backend: Arc<dyn Backend<Service = Service>>,
-    exchanges: Arc<Mutex<Vec<Exchange>>>,
+pub(super) struct Recorder<S = Service> {
+    backend: Arc<dyn Backend<Service = S>>,
+    exchanges: Arc<Mutex<Vec<Exchange<S>>>>,
     closes: Arc<AtomicBool>,
 }
 
-impl Recorder {
-    pub(super) fn new(backend: impl Backend<Service = Service> + 'static) -> Recorder {
+impl<S: Services> Recorder<S> {
+    pub(super) fn new(backend: impl Backend<Service = S> + 'static) -> Recorder<S> {
         Recorder { backend: Arc::new(backend), exchanges: Arc::default(), closes: Arc::default() }
     }
 
     /// Returns the exchanges since the start or the last call of this, in the order of the responses.
-    pub(super) fn take(&self) -> Vec<Exchange> {
+    pub(super) fn take(&self) -> Vec<Exchange<S>> {
         std::mem::take(&mut lock(&self.exchanges))
     }
 
@@ -61,10 +65,10 @@ impl Recorder {
     }
 }
 
-impl Backend for Recorder {
-    type Service = Service;
+impl<S: Services> Backend for Recorder<S> {
+    type Service = S;
 
-    fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
+    fn answer(&self, service: S, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
         let mut bytes = Vec::new();
         body.read_to_end(&mut bytes)?;
         let arrived = Instant::now();
@@ -88,20 +92,19 @@ impl Backend for Recorder {
 
 /// Answers requests with recorded responses. Clones are the same.
 #[derive(Clone)]
-pub(super) struct Replay {
+pub(super) struct Replay<S = Service> {
     cloud: Value,
-    login: Arc<Exchange>,
-    expected: Arc<Mutex<VecDeque<Exchange>>>,
+    access: Arc<dyn Access<S>>,
+    expected: Arc<Mutex<VecDeque<Exchange<S>>>>,
 }
 
-impl Replay {
-    /// `login` is the exchange of a login; every login gets its response.
-    pub(super) fn new(cloud: Value, login: Exchange) -> Replay {
-        Replay { cloud, login: Arc::new(login), expected: Arc::default() }
+impl<S: Services> Replay<S> {
+    pub(super) fn new(cloud: Value, access: Arc<dyn Access<S>>) -> Replay<S> {
+        Replay { cloud, access, expected: Arc::default() }
     }
 
     /// Sets the exchanges of the next process, which must have completed the previous ones.
-    pub(super) fn expect(&self, exchanges: &[Exchange]) {
+    pub(super) fn expect(&self, exchanges: &[Exchange<S>]) {
         *lock(&self.expected) = exchanges.iter().cloned().collect();
     }
 
@@ -111,9 +114,9 @@ impl Replay {
     }
 
     /// Returns the next exchange, or how the request differs from its request.
-    fn next(&self, service: Service, request: &Request, body: &[u8]) -> Result<Exchange, String> {
-        if is_login(service, request) {
-            return Ok((*self.login).clone());
+    fn next(&self, service: S, request: &Request, body: &[u8]) -> Result<Exchange<S>, String> {
+        if let Some(login) = self.access.login().filter(|_| is_login(request)) {
+            return Ok(login.clone());
         }
         let next = lock(&self.expected).pop_front().ok_or("the call has no further request")?;
         if (service, &request.method, &request.target) != (next.service, &next.request.method, &next.request.target) {
@@ -122,17 +125,15 @@ impl Replay {
         if body != next.body {
             return Err("the body is not the recorded one".to_owned());
         }
-        if request.header("x-auth-token") != self.login.response.header("x-subject-token") {
-            return Err("the token is not that of the login".to_owned());
-        }
+        self.access.check(service, request, body)?;
         Ok(next)
     }
 }
 
-impl Backend for Replay {
-    type Service = Service;
+impl<S: Services> Backend for Replay<S> {
+    type Service = S;
 
-    fn answer(&self, service: Service, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
+    fn answer(&self, service: S, request: &Request, body: &mut dyn Read) -> io::Result<Response> {
         let mut bytes = Vec::new();
         body.read_to_end(&mut bytes)?;
         let start = Instant::now();
@@ -162,6 +163,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::access::Login;
     use super::*;
     use ::tests::openstack::Simulator;
 
@@ -191,7 +193,7 @@ mod tests {
             assert_eq!(send(&recorder, "GET", target, &token, "").status, 404);
         }
         let mut exchanges = recorder.take();
-        let replay = Replay::new(cloud, exchanges.remove(0));
+        let replay = Replay::new(cloud, Arc::new(Login(exchanges.remove(0))));
         replay.expect(&exchanges);
         assert_eq!(send(&replay, "POST", "/v3/auth/tokens", "", "").header("x-subject-token"), Some(token.as_str()));
         assert_eq!(send(&replay, "GET", "/v2/images/a", &token, "").body, exchanges[0].response.body);

@@ -9,6 +9,7 @@ mod faults;
 mod least_privilege;
 mod lifecycle;
 mod moto;
+mod request_counts;
 mod scenarios;
 mod stemcells;
 mod vms;

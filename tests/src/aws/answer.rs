@@ -49,9 +49,13 @@ pub(super) fn error(api: Api, error: &Error, id: &str) -> Response {
                  <RequestID>{id}</RequestID></Response>"
             ),
         ),
-        Api::Ebs => Response::json(error.status, &json!({"Message": error.message}))
-            .with("x-amzn-ErrorType", &error.code)
-            .with("x-amzn-RequestId", id),
+        Api::Ebs => {
+            let mut body = json!({"Message": error.message});
+            if error.code == "RequestThrottledException" {
+                body["Reason"] = json!("ACCOUNT_THROTTLED");
+            }
+            Response::json(error.status, &body).with("x-amzn-ErrorType", &error.code).with("x-amzn-RequestId", id)
+        }
         _ => {
             let kind = if error.status < 500 { "Sender" } else { "Receiver" };
             let namespace = model::namespace(api);

@@ -105,6 +105,13 @@ impl Simulator {
         self.lock().allows_unsigned_payload = true;
     }
 
+    /// Checks only the signature of a request to EC2 or load balancing. An error says what is wrong.
+    pub fn check_signature(&self, service: Service, request: &Request, body: &[u8]) -> Result<(), String> {
+        // EC2 itself does not say why.
+        let key = authentication::verify(&self.lock(), Api::Elb, service.signing_name(), request, body);
+        key.map(drop).map_err(|error| format!("{}: {}", error.code, error.message))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -15,29 +15,32 @@ const LETTERS: std::ops::RangeInclusive<u8> = b'f'..=b'p';
 
 pub(crate) fn attach(session: &Session, vm: &str, disk: &str) -> Result<DiskHint, Error> {
     let instance = instance(session, vm)?;
-    let attached = instance.volumes.iter().find(|volume| volume.volume == disk && volume.status == "attached");
-    let device = match attached {
-        Some(volume) => volume.device.clone(),
-        None => attach_as(session, &instance, disk)?,
-    };
-    let hint = DiskHint::Text(path(session, &instance.kind, disk, &device)?);
-    agent::attached(vm, disk, &hint)?;
-    Ok(hint)
+    match instance.volumes.iter().find(|volume| volume.volume == disk && volume.status == "attached") {
+        Some(volume) => report(session, &instance, disk, &volume.device),
+        None => attach_new(session, &instance, disk),
+    }
 }
 
-/// Attaches a disk, and returns the name of its device.
-fn attach_as(session: &Session, instance: &Instance, disk: &str) -> Result<String, Error> {
+fn attach_new(session: &Session, instance: &Instance, disk: &str) -> Result<DiskHint, Error> {
     let device = free_device(instance)?;
     let vm = instance.id.as_str();
     let context = |error: Error| error.context(format_args!("attaching disk `{disk}` to VM `{vm}`"));
     request(session, vm, disk, &device).map_err(context)?;
-    wait_until_attached(session, vm, disk).map_err(|error| {
+    let attached = wait_until_attached(session, vm, disk);
+    attached.and_then(|device| report(session, instance, disk, &device)).map_err(|error| {
         // The Director does not know of the attachment, so it would never undo it.
         let undone = detach::detach_volume(session, vm, disk);
         let left = undone.err().filter(|left| !detach::is_detached(left));
         let left = left.map(|left| format!("; it may still be attached, because undoing that failed: {left}"));
         context(Error::new(error.kind, format!("{}{}", error.message, left.unwrap_or_default())))
     })
+}
+
+/// Tells the Agent of an attached disk, and returns the hint.
+fn report(session: &Session, instance: &Instance, disk: &str, device: &str) -> Result<DiskHint, Error> {
+    let hint = DiskHint::Text(path(session, &instance.kind, disk, device)?);
+    agent::attached(&instance.id, disk, &hint)?;
+    Ok(hint)
 }
 
 fn free_device(instance: &Instance) -> Result<String, Error> {

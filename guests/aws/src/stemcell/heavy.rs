@@ -33,7 +33,7 @@ pub(super) fn create(session: &Session, properties: &StemcellProperties, tags: &
     let encryption = properties.encryption(session)?;
     let member = root_image()?;
     let body = snapshot_body(session, properties, tags, &encryption, &member);
-    let started = session.ebs().start_snapshot(&body)?;
+    let started = start(session, &body)?;
     let mut image = None;
     match fill(session, &started, &member).and_then(|()| register(session, properties, tags, &started.id, &mut image)) {
         Ok(id) => Ok(id),
@@ -50,6 +50,21 @@ pub(super) fn create(session: &Session, properties: &StemcellProperties, tags: &
             Err(Error::new(error.kind, format!("creating a stemcell: {}{}", error.message, left.unwrap_or_default())))
         }
     }
+}
+
+/// Starts the snapshot. If it may have been started without an answer, it is deleted.
+fn start(session: &Session, body: &Value) -> Result<Started, Error> {
+    let ebs = session.ebs();
+    ebs.start_snapshot(body).map_err(|error| {
+        // With the same token, the answer to another request names the snapshot of the first one.
+        let undo = || snapshot::delete(session, &ebs.start_snapshot(body)?.id);
+        let left = if error.may_have_succeeded() { undo().err() } else { None };
+        let left = left.map(|left| {
+            format!("; a snapshot may be left in the cloud, which EBS cancels after {CANCELLED_AFTER_MINUTES} minutes: {left}")
+        });
+        let error = Error::from(error);
+        Error::new(error.kind, format!("{}{}", error.message, left.unwrap_or_default()))
+    })
 }
 
 fn root_image() -> Result<Member, Error> {

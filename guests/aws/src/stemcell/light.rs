@@ -42,12 +42,21 @@ fn copy(session: &Session, source: &str, encryption: &Encryption, tags: &Tags) -
         "TagSpecification": tags.specification(&["image", "snapshot"]),
         "ClientToken": session.tokens.token("image"),
     });
-    let context = |error: Error| error.context(format_args!("making an encrypted copy of image `{source}`"));
-    let id = session.ec2().copy_image(&parameters).send().map_err(|error| context(error.into()))?;
+    let failed = |error: Error, left: Option<String>| {
+        let error = Error::new(error.kind, format!("{}{}", error.message, left.unwrap_or_default()));
+        error.context(format_args!("making an encrypted copy of image `{source}`"))
+    };
+    let request = session.ec2().copy_image(&parameters);
+    let id = request.send().map_err(|error| {
+        // With the same token, the answer to another request names the copy of the first one.
+        let undo = || image::undo(session, &request.send()?);
+        let left = if error.may_have_succeeded() { undo().err() } else { None };
+        failed(error.into(), left.map(|left| format!("; a copy may be left in the cloud: {left}")))
+    })?;
     image::wait_until_available(session, &id).map_err(|error| {
         let left = image::undo(session, &id).err();
         let left = left.map(|left| format!("; image `{id}` is left in the cloud, because deleting it failed: {left}"));
-        context(Error::new(error.kind, format!("{}{}", error.message, left.unwrap_or_default())))
+        failed(error, left)
     })?;
     Ok(id)
 }

@@ -166,6 +166,23 @@ fn an_attachment_that_fails_is_undone() {
 }
 
 #[test]
+fn an_attached_disk_without_a_path_is_detached_again() {
+    let host = serve(&[
+        ("DescribeInstances", vm()),
+        ("AttachVolume", done()),
+        ("DescribeVolumes", attached_volume("i-1", "attached")),
+        ("DescribeInstanceTypes", refused("UnauthorizedOperation")),
+        ("DetachVolume", done()),
+        ("DescribeVolumes", volume("available", "")),
+    ]);
+    let error = cpi().attach_disk("i-1".into(), "vol-1".into()).unwrap_err();
+    assert!(error.message.starts_with("attaching disk `vol-1` to VM `i-1`: DescribeInstanceTypes failed"), "{error}");
+    assert!(!error.message.contains("may still be attached"), "{error}");
+    assert_eq!(operations(&host)[4..], ["DetachVolume", "DescribeVolumes"]);
+    assert!(host.agent_events().is_empty());
+}
+
+#[test]
 fn a_disk_is_detached_in_two_requests() {
     let host = serve(&[
         ("DetachVolume", done()),

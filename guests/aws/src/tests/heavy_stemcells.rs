@@ -221,6 +221,24 @@ fn after_a_lost_answer_the_state_of_the_snapshot_decides() {
 }
 
 #[test]
+fn a_snapshot_whose_answer_cannot_be_read_is_found_by_its_token_and_deleted() {
+    let faults = || vec![("StartSnapshot", Answer::json(201, json!("nonsense")))];
+    let (host, received) = start(b"aaaa", json!({}), faults(), &[("DeleteSnapshot", done())]);
+    let error = cpi().create_stemcell(heavy(), vec![]).unwrap_err();
+    assert!(error.message.contains("the response's body") && !error.message.contains("left"), "{error}");
+    let starts: Vec<Value> = sent(&received, "StartSnapshot").iter().map(json_body).collect();
+    assert!(starts.len() == 2 && starts[0] == starts[1], "{starts:?}");
+    assert_eq!(form_of_ec2(&host, "DeleteSnapshot")["SnapshotId"], "snap-1");
+    let refusal = [("DeleteSnapshot", refused("UnauthorizedOperation"))];
+    let (_host, _) = start(b"aaaa", json!({}), faults(), &refusal);
+    let error = cpi().create_stemcell(heavy(), vec![]).unwrap_err();
+    assert!(
+        error.message.contains("a snapshot may be left in the cloud, which EBS cancels after 60 minutes"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_missing_right_is_named() {
     let denied = || ebs_error(403, "AccessDeniedException");
     let (host, _) = start(b"aaaa", json!({}), vec![("StartSnapshot", denied())], &[]);

@@ -1,6 +1,7 @@
 //! Light stemcells, encrypted copies, and `delete_stemcell`.
 
 use serde_json::{Value, json};
+use wasm_cpi_sdk::fake::Answer;
 use wasm_cpi_sdk::{Cpi, ErrorKind, Json};
 
 use super::storage_answers::{broken, done, image, lost, no_images, refused, serve, serve_with, with_id};
@@ -106,6 +107,33 @@ fn a_copy_that_fails_is_deleted_with_its_snapshots() {
     assert!(error.message.contains("check that its key exists") && !error.message.contains("is left"), "{error}");
     assert_eq!(form_of(&host, "DeregisterImage")["ImageId"], "ami-2");
     assert_eq!(form_of(&host, "DeleteSnapshot")["SnapshotId"], "snap-2");
+}
+
+#[test]
+fn a_copy_whose_answer_cannot_be_read_is_found_by_its_token_and_deleted() {
+    let answers = |deleted: Answer| {
+        let available = image("ami-1", "available", &[]);
+        let copy = image("ami-2", "available", &["snap-2"]);
+        serve_with(
+            json!({"encrypted": true}),
+            &[
+                ("DescribeImages", available),
+                ("CopyImage", done()),
+                ("CopyImage", with_id("imageId", "ami-2")),
+                ("DescribeImages", copy),
+                ("DeregisterImage", deleted),
+                ("DeleteSnapshot", done()),
+            ],
+        )
+    };
+    let host = answers(done());
+    let error = cpi().create_stemcell(light(json!({})), vec![]).unwrap_err();
+    assert!(error.message.contains("the response's body") && !error.message.contains("left"), "{error}");
+    assert_eq!(form_of(&host, "DeregisterImage")["ImageId"], "ami-2");
+    assert_eq!(form_of(&host, "DeleteSnapshot")["SnapshotId"], "snap-2");
+    let _host = answers(refused("UnauthorizedOperation"));
+    let error = cpi().create_stemcell(light(json!({})), vec![]).unwrap_err();
+    assert!(error.message.contains("; a copy may be left in the cloud: DeregisterImage failed"), "{error}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(crate) const FieldOthers: Entry = refusal(
 );
 pub(crate) const FieldQuery: Entry = refusal(
     "field-query",
-    "Servers could read a query parameter as a field of the body, which the grant's `fields` judge.",
+    "Servers could read a query parameter as a field of the body, or the reverse, and the grant's `fields` judge it.",
     "The guest's author sends the parameter in the body, or the operator lists it as `query:NAME`.",
 );
 pub(crate) const FieldAlike: Entry = refusal(

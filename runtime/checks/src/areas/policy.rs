@@ -83,7 +83,7 @@ pub(crate) const GrantPath: Entry = refusal(
 );
 pub(crate) const GrantQuery: Entry = refusal(
     "grant-query",
-    "The query has a parameter that the grant does not list, and a server could filter by hidden values with it.",
+    "The query has a parameter that the grant does not list; a server could filter by hidden values or find an operation in it.",
     "The operator adds the parameter to `query` of the grant, if it reveals nothing that the guest must not see.",
 );
 pub(crate) const GrantOperation: Entry = refusal(
@@ -98,7 +98,7 @@ pub(crate) const OperationInQuery: Entry = refusal(
 );
 pub(crate) const OperationSingle: Entry = refusal(
     "operation-single",
-    "The JSON body has more than one top-level key, so the server could carry out another operation than the judged one.",
+    "The request names a second operation, as another key of its JSON or in a header, and the server could carry out that.",
     "The guest's author sends one operation in each request.",
 );
 pub(crate) const OperationSoap: Entry = refusal(

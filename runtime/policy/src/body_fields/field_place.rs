@@ -142,7 +142,16 @@ impl FieldPlace {
         !self.is_at(&parts) && (by_words || by_letters)
     }
 
-    fn parts(&self) -> Vec<&str> {
+    /// Returns true if a server that splits names at other separators than dots, or takes one element for a list,
+    /// reads a name as the place, or as something below it.
+    pub(super) fn is_reached_by_words(&self, name: &str) -> bool {
+        let words: Vec<&str> =
+            name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        is_reached(&self.tokens, &words)
+    }
+
+    /// Returns the parts as they are written, with `*` for any.
+    pub(super) fn parts(&self) -> Vec<&str> {
         self.tokens.iter().map(|token| if let Token::Is(text) = token { text } else { "*" }).collect()
     }
 
@@ -173,6 +182,22 @@ impl FieldPlace {
         let leads = self.tokens.iter().zip(path).all(|(token, part)| token.matches(part.as_ref()));
         if leads { self.tokens.get(path.len()..) } else { None }
     }
+}
+
+/// Returns true if words begin with what the tokens say. One token may be several words, and the number of an element
+/// may be missing.
+fn is_reached(tokens: &[Token], words: &[&str]) -> bool {
+    let Some((token, rest)) = tokens.split_first() else { return true };
+    let is_optional = *token == Token::Any || (token.is_index() && !rest.is_empty());
+    let is_first = match token {
+        Token::Any => !words.is_empty() && is_reached(rest, &words[1..]),
+        Token::Is(text) => {
+            let joined = (1..=words.len()).map(|count| (count, words[..count].concat()));
+            let mut joined = joined.take_while(|(_, joined)| joined.len() <= text.len());
+            joined.any(|(count, joined)| is_alike(text, &joined) && is_reached(rest, &words[count..]))
+        }
+    };
+    is_first || (is_optional && is_reached(rest, words))
 }
 
 fn names(kind: FieldKind, text: &str) -> Result<FieldPlace, String> {

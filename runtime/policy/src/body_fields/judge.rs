@@ -1,5 +1,6 @@
 //! Compares a request with the rules for its fields.
 
+mod beside_query;
 mod value;
 
 use std::collections::HashSet;
@@ -11,7 +12,7 @@ use super::names::{IN_OTHER_SPELLING, NameError, check_names, is_showable, shown
 use super::request::{JudgedBody, JudgedRequest, query_text};
 use super::{FieldRules, Rule};
 use crate::normalize_header_name;
-use crate::place::{Message, Place, PlaceError, expect_plain_body, parse_form, parse_json};
+use crate::place::{JsonBodyError, Message, Place, PlaceError, expect_plain_body, parse_form, parse_json};
 use wasm_cpi_checks::{Check, RefusedBy};
 
 /// Headers that every request may have: they do not change what the server does.
@@ -134,6 +135,7 @@ impl FieldRules {
     fn judge_body(&self, message: &Message<'_>, met: &mut Met) -> Result<Option<JudgedBody>, FieldMismatch> {
         let body = message.body;
         let (json, form) = (self.has(FieldKind::Json), self.has(FieldKind::Form));
+        self.judge_body_beside_query(message)?;
         if body.is_empty() || !(json || form || self.deny_others) {
             return Ok(None);
         }
@@ -145,9 +147,7 @@ impl FieldRules {
             self.judge_pairs(FieldKind::Form, &pairs, met)?;
             return Ok(Some(JudgedBody::form(&pairs, self.deny_others)));
         }
-        let unreadable =
-            |error: crate::place::JsonBodyError| PlaceError { place: Place::Body.to_string(), fault: error.into() };
-        let document = parse_json(body).map_err(unreadable)?;
+        let document = parse_json(body).map_err(unreadable_json)?;
         Check::FieldBody.ensure(document.is_object(), || FieldMismatch::body("the body is not a JSON object"))?;
         self.judge_json(&mut Vec::new(), &document, met)?;
         Ok(Some(JudgedBody::json(&document, self.deny_others)))
@@ -159,7 +159,8 @@ impl FieldRules {
         for (name, value) in pairs {
             let path: Vec<&str> = name.split('.').collect();
             let variant = (0..path.len()).any(|at| self.is_variant(kind, &path[..at], path[at]))
-                || self.is_variant_of_name(kind, &path, name);
+                || self.is_variant_of_name(kind, &path, name)
+                || (kind == FieldKind::Form && self.is_reached_by_words(&path, name));
             Check::FieldAlike.ensure(!variant, || NameError::new(kind, &path, IN_OTHER_SPELLING))?;
             self.judge_value(kind, &path, &Value::String(value.clone()), met)?;
         }
@@ -273,6 +274,13 @@ impl FieldRules {
         !places().any(|place| place.is_at(path)) && places().any(|place| place.is_variant_of_name(name))
     }
 
+    /// Returns true if a server could read the name as a limited one, or as something below it, and no rule lists it.
+    fn is_reached_by_words<T: AsRef<str>>(&self, path: &[T], name: &str) -> bool {
+        let places = || self.of(FieldKind::Form).map(|(_, one)| one);
+        let is_listed = places().any(|(place, _)| place.is_above(path));
+        !is_listed && places().any(|(place, rule)| rule.limits() && place.is_reached_by_words(name))
+    }
+
     /// Returns true if a server could read the name as another one that a rule names.
     fn is_variant<T: AsRef<str>>(&self, kind: FieldKind, path: &[T], name: &str) -> bool {
         let next: Vec<&Token> = self.of(kind).filter_map(|(_, (place, _))| place.next_after(path)).collect();
@@ -284,6 +292,10 @@ impl FieldRules {
     fn of(&self, kind: FieldKind) -> impl Iterator<Item = (usize, &(FieldPlace, Rule))> {
         self.rules.iter().enumerate().filter(move |(_, (place, _))| place.kind == kind)
     }
+}
+
+fn unreadable_json(error: JsonBodyError) -> PlaceError {
+    PlaceError { place: Place::Body.to_string(), fault: error.into() }
 }
 
 /// Returns true for keys that all parsers read alike: some end a key at a zero byte, or ignore blanks around it.

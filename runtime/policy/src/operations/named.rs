@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
+use super::single::{check_query, is_alike, is_named_in};
 use super::{OperationPlace, Operations, quoted};
-use crate::body_fields::{FieldKind, NameError, check_names};
+use crate::body_fields::NameError;
 use crate::destination::Destination;
-use crate::place::{self, FormError, Message, Place, PlaceError, UnclearQuery, parse_form, query_names, soap_names};
-use crate::{normalize_parameter_name, request_head};
+use crate::place::{self, FormError, Message, Place, PlaceError, UnclearQuery, parse_form, soap_names};
 use wasm_cpi_checks::{Check, RefusedBy};
 
-const SOAP_ACTION: &str = "soapaction";
+pub(super) const SOAP_ACTION: &str = "soapaction";
 
 /// The reason why a request does not name one of the operations. The messages follow the list of
 /// the allowed operations.
@@ -83,9 +83,7 @@ impl Operations {
         if !self.allow.contains(&operation) {
             return Err(OperationMismatch::NotListed(operation));
         }
-        if self.is_in_form() {
-            check_form(destination, message)?;
-        }
+        self.expect_single(destination, message)?;
         Ok(operation)
     }
 
@@ -129,7 +127,7 @@ impl Operations {
             OperationPlace::JsonKey => json_key(message)?.ok_or_else(absent),
             OperationPlace::Soap => soap_operation(message)?.ok_or_else(absent),
             OperationPlace::At(place) => {
-                Check::OperationInQuery.perform(|| check_query(destination, &field_names(place))).transpose()?;
+                Check::OperationInQuery.perform(|| check_query(destination, place)).transpose()?;
                 let found = place.read_plainly(message)?.ok_or_else(absent)?;
                 match place {
                     Place::Json(_) => drop(json_key(message)?),
@@ -170,44 +168,4 @@ fn soap_operation(message: &Message<'_>) -> Result<Option<String>, OperationMism
             .ensure(same, several("names another operation in its SOAPAction or SOAP header than in its SOAP body"))?;
     }
     Ok(child)
-}
-
-/// Rejects a form that servers could read in different ways, and a query beside it.
-fn check_form(destination: &Destination, message: &Message<'_>) -> Result<(), OperationMismatch> {
-    let has_query = destination.query().is_some_and(|query| !query.is_empty());
-    Check::OperationInQuery.ensure(!has_query, || OperationMismatch::QueryBesideForm)?;
-    let pairs = parse_form(message.body).map_err(OperationMismatch::Form)?;
-    check_names(FieldKind::Form, &pairs).map_err(OperationMismatch::FieldName)
-}
-
-/// Rejects a query in which a server could find one of the fields that name the operation in the body.
-fn check_query(destination: &Destination, fields: &[&str]) -> Result<(), OperationMismatch> {
-    if fields.is_empty() {
-        return Ok(());
-    }
-    let names = query_names(destination.query().unwrap_or_default()).map_err(OperationMismatch::UnclearQuery)?;
-    match fields.iter().find(|field| names.iter().any(|name| is_named_in(name, field))) {
-        Some(field) => Err(OperationMismatch::InQuery { field: (*field).to_owned() }),
-        None => Ok(()),
-    }
-}
-
-/// Returns the names of the fields that lead to a place in a body.
-fn field_names(place: &Place) -> Vec<&str> {
-    match place {
-        Place::Json(tokens) => tokens.iter().map(String::as_str).collect(),
-        Place::Form(name) | Place::Part(name) => vec![name],
-        Place::Xml(path) => path.split('/').filter(|name| !name.is_empty()).collect(),
-        Place::Header(_) | Place::Cookie(_) | Place::Body => Vec::new(),
-    }
-}
-
-/// Returns true if a server may read a parameter with this name as the field, or as a part of it.
-fn is_named_in(parameter: &str, field: &str) -> bool {
-    std::iter::once(parameter).chain(parameter.split(['.', '[', ']'])).any(|part| is_alike(part, field))
-}
-
-/// Returns true if servers could take two names for the same.
-fn is_alike(one: &str, other: &str) -> bool {
-    request_head::is_alike(&normalize_parameter_name(one), &normalize_parameter_name(other))
 }

@@ -32,6 +32,14 @@ impl PathPattern {
     }
 }
 
+/// Returns true if servers could find parameters in a path: behind a `;`, behind an encoded `?`, or in parentheses,
+/// as in `/disks(size=9)`.
+pub(in super::super) fn has_parameter(path: &str) -> bool {
+    let decoded = decoded(path);
+    let in_parentheses = decoded.split_once('(').is_some_and(|(_, rest)| rest.contains('='));
+    decoded.contains([';', '?']) || in_parentheses
+}
+
 /// Undoes percent-encoding as often as there is some.
 fn decoded(path: &str) -> String {
     let mut decoded = path.to_owned();

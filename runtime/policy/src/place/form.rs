@@ -16,7 +16,7 @@ pub(super) fn edit(
     fields: &Numbered<'_, String>,
     change: &mut Change<'_>,
 ) -> Result<Option<Vec<u8>>, Fault> {
-    let mut pairs = parse(body).map_err(|error| Fault::malformed(error.to_string()).refused_by(error.check))?;
+    let mut pairs = parse_pairs(body)?;
     let mut changed = false;
     for (number, field) in fields {
         let count = |is_named: &dyn Fn(&str) -> bool| pairs.iter().filter(|(name, _)| is_named(name)).count();
@@ -36,6 +36,15 @@ pub(super) fn edit(
     }
     let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     Ok(Some(write(pairs).into_bytes()))
+}
+
+/// Returns the names of all fields.
+pub(super) fn names(body: &[u8]) -> Result<Vec<String>, Fault> {
+    Ok(parse_pairs(body)?.into_iter().map(|(name, _)| name).collect())
+}
+
+fn parse_pairs(body: &[u8]) -> Result<Vec<(String, String)>, Fault> {
+    parse(body).map_err(|error| Fault::malformed(error.to_string()).refused_by(error.check))
 }
 
 /// Returns a form with these fields. Everything but letters, digits and `-._~` is escaped, and a space becomes `+`:

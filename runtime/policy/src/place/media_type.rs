@@ -16,6 +16,8 @@ pub(super) enum Format {
     Xml,
     Form,
     Multipart,
+    /// Not parsed by the policy: any type with which servers do not look for parameters in the body.
+    Document,
     /// Not parsed by the policy: any type that servers do not read as a form. It may be missing,
     /// because the host then sets one.
     Opaque,
@@ -49,6 +51,8 @@ impl Format {
             }
             Format::Form => essence == FORM,
             Format::Multipart => essence == MULTIPART,
+            // Web forms can be sent as plain text, too.
+            Format::Document => unlike_form && essence != "text/plain",
             Format::Opaque => unlike_form,
         }
     }
@@ -59,7 +63,7 @@ impl Format {
         match parameter {
             "charset" => true,
             "boundary" => self == Format::Multipart,
-            "action" => self == Format::Xml,
+            "action" => matches!(self, Format::Xml | Format::Document),
             _ => self == Format::Opaque,
         }
     }
@@ -77,6 +81,10 @@ impl Format {
             }
             Format::Form => "application/x-www-form-urlencoded alone, with no parameter but `charset=utf-8`",
             Format::Multipart => "multipart/form-data alone, with a boundary and no other parameter",
+            Format::Document => {
+                "one type that is neither a form nor plain text, such as `application/json`, with no parameter but \
+                 `charset=utf-8`"
+            }
             Format::Opaque => "one type that is not a form; send `application/octet-stream`",
         }
     }

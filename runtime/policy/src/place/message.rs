@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::error::PlaceError;
 use super::media_type::Format;
 use super::soap::{self, SoapNames};
-use super::{Place, headers, json, media_type, multipart};
+use super::{Place, form, headers, json, media_type, multipart, xml};
 use crate::normalize_header_name;
 use wasm_cpi_checks::Check;
 
@@ -70,6 +70,32 @@ pub(crate) fn soap_names(message: &Message<'_>) -> Result<SoapNames, PlaceError>
     expect_plain_body(message.headers)?;
     let names = media_type::expect(message.headers, Format::Xml).and_then(|()| soap::names(message.body));
     names.map_err(|fault| Place::Body.fault(fault))
+}
+
+/// Rejects a request whose body servers could search for parameters: a form, several parts, plain text, or a body
+/// without exactly one type. A request with neither a body nor a type passes.
+pub(crate) fn expect_document_type(message: &Message<'_>) -> Result<(), PlaceError> {
+    let is_type = |(name, _): &(String, String)| normalize_header_name(name) == "content-type";
+    if message.body.is_empty() && !message.headers.iter().any(is_type) {
+        return Ok(());
+    }
+    media_type::expect(message.headers, Format::Document)
+        .map_err(|fault| Place::Header("content-type".to_owned()).fault(fault))
+}
+
+/// Returns the names of all values in the body that are of the same kind as the place: fields of a form, parts, or
+/// elements.
+pub(crate) fn names_in_body(place: &Place, message: &Message<'_>) -> Result<Vec<String>, PlaceError> {
+    let names = match place {
+        _ if message.body.is_empty() => Ok(Vec::new()),
+        Place::Form(_) => form::names(message.body),
+        Place::Part(_) => {
+            headers::boundary(message.headers).and_then(|boundary| multipart::names(message.body, &boundary))
+        }
+        Place::Xml(_) => xml::local_names(message.body),
+        Place::Json(_) | Place::Header(_) | Place::Cookie(_) | Place::Body => Ok(Vec::new()),
+    };
+    names.map_err(|fault| place.fault(fault))
 }
 
 /// Returns a parameter of the Content-Type.

@@ -51,6 +51,12 @@ pub(super) fn edit(
     Ok(changed.then(|| write(&parts, &delimiter)))
 }
 
+/// Returns the names of all parts.
+pub(super) fn names(body: &[u8], boundary: &str) -> Result<Vec<String>, Fault> {
+    let parts = parse(body, &format!("--{boundary}")).map_err(|error| error.in_format("multipart form"))?;
+    Ok(parts.into_iter().map(|part| part.name).collect())
+}
+
 /// Returns true if servers may read the name of a part as another one. Some end it at white space, or read
 /// single quotes as quotes.
 fn is_alike(name: &str, other: &str) -> bool {

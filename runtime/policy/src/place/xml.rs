@@ -38,6 +38,20 @@ pub(super) fn names(place: &str) -> Vec<&str> {
     }
 }
 
+/// Returns the local names of all elements.
+pub(super) fn local_names(body: &[u8]) -> Result<Vec<String>, Fault> {
+    let mut found: Vec<String> = Vec::new();
+    walk(body, &mut |_, event| {
+        if let Event::Start(tag) | Event::Empty(tag) = &event {
+            let local = tag.local_name();
+            let name: &str = local.as_ref();
+            found.push(name.to_owned());
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
 pub(super) fn edit(
     body: &[u8],
     places: &Numbered<'_, String>,

@@ -1,5 +1,7 @@
 //! Rules for the fields of requests, against tables and an oracle.
 
+mod query;
+
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -168,6 +170,20 @@ fn forms_queries_and_headers_are_judged_by_their_rules() {
         (places(json!({"form:a": {"is": "1"}})), "", "a.1=1", "field-value"),
         (places(json!({"form:a": {"is": "1"}, "form:a.1": "any"})), "", "a=1&a.1=2", ""),
         (places(json!({"form:a": {"is": "1"}})), "", "a=1&ab=2&b.a=3", ""),
+        // Servers that split names elsewhere, or take one element for a list, read these as limited ones.
+        (places(json!({"form:IamRole": "absent"})), "", "IamRole_Arn=x", "field-alike"),
+        (places(json!({"form:IamRole": "absent"})), "", "iamRole_1=x", "field-alike"),
+        (places(json!({"form:IamRole": "absent"})), "", "Iam.Role.Arn=x", "field-alike"),
+        (places(json!({"form:IamRole": "absent"})), "", "IamRoles=x&Iam.Rol=y&My.IamRole=z", ""),
+        (places(json!({"form:IamRole": "any"})), "", "IamRole_Arn=x", ""),
+        (places(json!({"form:Nic.*.SubnetId": {"is": "1"}})), "", "Nic.SubnetId=2", "field-alike"),
+        (places(json!({"form:NetNic.*.SubnetId": {"is": "1"}})), "", "Net.Nic.1.SubnetId=2", "field-alike"),
+        (places(json!({"form:Nic.*.SubnetId": {"is": "1"}})), "", "Nic.1.Subnet.Id=2", "field-alike"),
+        (places(json!({"form:Nic.*.SubnetId": {"is": "1"}})), "", "Nic.1.SubnetId=1&Nic.1.Name=x&Nic.Name=y", ""),
+        (places(json!({"form:Nic.1.SubnetId": {"is": "1"}})), "", "Nic.SubnetId=2", "field-alike"),
+        (places(json!({"form:Tag.1": {"is": "1"}})), "", "Tag.2=x&Tag.1=1", ""),
+        (places(json!({"form:MinCount": {"is": "1"}})), "", "MinCount=1&Min.Count.1=5", "field-alike"),
+        (places(json!({"form:MinCount": {"is": "1"}, "form:Min.Count": "any"})), "", "Min.Count.1=5", ""),
         (places(json!({"query:a": {"prefix": "1"}})), "?a.b=2", "", "field-value"),
         (deny(json!({"form:a": "any"})), "", "a=1&a.b=2", ""),
         (deny(json!({"form:a": {"is": "1"}})), "", "a=1&a.b=2", "field-others"),
@@ -264,25 +280,6 @@ fn the_host_serialises_what_it_judged() {
     assert_eq!(destination.with_query("q=1").to_url().as_str(), format!("{URL}?q=1"));
     assert_eq!(destination.with_query("").to_url().as_str(), URL);
     assert!(rewritten("GET").is_none());
-}
-
-#[test]
-fn a_query_parameter_with_the_name_of_a_limited_field_is_refused() {
-    let entry =
-        json!({"places": {"json:/HostConfig/Privileged": "absent", "json:/free": "any", "query:listed": "any"}});
-    let judge = |entry: &Value, query: &str| {
-        judged(&policy(entry), &format!("{URL}?{query}"), &headers("application/json"), br#"{"a": 1}"#)
-    };
-    for query in ["Privileged=true", "a=1&privileged=", "HostConfig.Privileged=1", "%48ostConfig=x", "x.PRIVILEGED=1"] {
-        assert_eq!(judge(&entry, query), Err("field-query".to_owned()), "{query}");
-    }
-    assert_eq!(judge(&entry, "HostConfig[Privileged]=1"), Err("field-name".to_owned()));
-    for query in ["", "a=1", "free=1", "listed=1", "Privilege=1"] {
-        assert_eq!(judge(&entry, query), Ok(()), "{query}");
-    }
-    let listed = json!({"places": {"json:/name": {"is": "x"}, "query:name": {"is": "y"}}});
-    assert_eq!(judge(&listed, "name=y"), Ok(()));
-    assert_eq!(judge(&listed, "name=x"), Err("field-value".to_owned()));
 }
 
 #[test]

@@ -66,6 +66,10 @@ impl Asked {
         self.operation.is_some()
     }
 
+    pub(super) fn has_parameter(&self) -> bool {
+        self.parameter.is_some()
+    }
+
     pub(super) fn origin(&self) -> String {
         format!("{}://{}:{}", self.scheme, self.host, self.port)
     }
@@ -212,6 +216,12 @@ pub(super) fn is_about(entry: &Value, asked: &Asked) -> bool {
         && below("paths")
         && query
         && operation
+}
+
+/// Returns true if a grant is about this request. Beside operations, it allows only query parameters that it lists.
+pub(super) fn is_granted_by(grant: &Value, asked: &Asked) -> bool {
+    let limits_query = !grant["operations"].is_null() && grant["query"].is_null();
+    is_about(grant, asked) && !(limits_query && asked.parameter.is_some())
 }
 
 /// Returns how specific a grant is that is about a request: the greatest value decides.

@@ -71,18 +71,18 @@ fn only_the_policy_says_which_operations_read() {
     let found = operation(&policy_for(silent, Some(&any_needs())), "Action=DescribeServers").unwrap();
     assert!(!found.is_read_only);
     // If two grants find operations in a request, both must be ones that read.
-    let beside = json!({"id": "beside", "to": "https://compute.${region}.iaas.test", "methods": ["POST"], "paths": ["/"],
-        "operations": {"in": "header:X-Target", "allow": ["Stop", "List"], "read_only": ["List"]}});
-    let both = resolve(
-        &json!({"version": 1, "http": [grant(), beside]}),
-        &json!({"region": "eu-1"}),
-        &json!({}),
-        Some(&any_needs()),
-    );
-    let both = both.unwrap();
+    let with = |id: &str, place: &str, allow: Value, read_only: Value| {
+        json!({"id": id, "to": "https://compute.${region}.iaas.test", "methods": ["POST"], "paths": ["/"],
+            "operations": {"in": place, "allow": allow, "read_only": read_only}})
+    };
+    let by_key = with("key", "json", json!(["ask"]), json!(["ask"]));
+    let by_value = with("value", "json:/ask/for", json!(["Stop", "List"]), json!(["List"]));
+    let grants = json!({"version": 1, "http": [by_key, by_value]});
+    let both = resolve(&grants, &json!({"region": "eu-1"}), &json!({}), Some(&any_needs())).unwrap();
     for (target, reads) in [("List", true), ("Stop", false)] {
-        let headers = [("Content-Type".to_owned(), FORM.to_owned()), ("X-Target".to_owned(), target.to_owned())];
-        let message = Message { headers: &headers, body: b"Action=DescribeServers" };
+        let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
+        let body = json!({"ask": {"for": target}}).to_string();
+        let message = Message { headers: &headers, body: body.as_bytes() };
         let Verdict::Allowed { operation, .. } = both.judge(&Destination::parse(URL, 8192).unwrap(), "POST", &message)
         else {
             panic!("it is denied")

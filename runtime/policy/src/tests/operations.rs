@@ -99,6 +99,115 @@ fn parameters_that_servers_read_as_the_operation_are_refused() {
 }
 
 #[test]
+fn a_request_with_its_operation_in_a_header_names_no_second_one() {
+    let policy = granting(json!({"in": "header:X-Amz-Target", "allow": ["Api.Describe"]}), &any_needs());
+    let target = ("X-Amz-Target", "Api.Describe");
+    let on = |query: &str, headers: &[(String, String)], body: &str| {
+        let url = format!("https://api.iaas.test/v1/x{query}");
+        verdict_on(&policy, "POST", &url, &Message { headers, body: body.as_bytes() }).0
+    };
+    let untyped = vec![(target.0.to_owned(), target.1.to_owned())];
+    assert_eq!(on("", &untyped, ""), "allowed by api");
+    assert_eq!(on("", &untyped, "Action=Stop"), "operation");
+    for (content_type, expected) in [
+        ("application/json", "allowed by api"),
+        ("application/x-amz-json-1.1", "allowed by api"),
+        ("application/json; charset=utf-8", "allowed by api"),
+        ("application/cbor", "allowed by api"),
+        ("application/octet-stream", "allowed by api"),
+        ("text/xml", "allowed by api"),
+        ("application/x-www-form-urlencoded", "operation"),
+        ("application/json, application/x-www-form-urlencoded", "operation"),
+        ("application/json; x=1", "operation"),
+        ("multipart/form-data; boundary=b", "operation"),
+        ("text/plain", "operation"),
+    ] {
+        assert_eq!(on("", &typed(content_type, &[target]), "Action=Stop&Id=1"), expected, "{content_type}");
+    }
+    let json = typed("application/json", &[target]);
+    assert_eq!(on("?Action=Stop", &json, "{}"), "query");
+    assert_eq!(on("?", &json, "{}"), "allowed by api");
+    let url = "https://api.iaas.test/v1/x;Action=Stop";
+    assert_eq!(verdict_on(&policy, "POST", url, &Message { headers: &json, body: b"{}" }).0, "query");
+    for other in ["SOAPAction", "smithy-protocol"] {
+        assert_eq!(on("", &typed("application/json", &[target, (other, "x")]), "{}"), "operation", "{other}");
+    }
+    let listing = json!([{"id": "api", "to": "https://api.iaas.test", "methods": ["POST"], "paths": ["/v1/**"],
+        "query": ["version"], "operations": {"in": "header:X-Amz-Target", "allow": ["Api.Describe"]}}]);
+    let message = Message { headers: &json, body: b"{}" };
+    let policy = policy_of(&listing, Some(&any_needs()));
+    assert_eq!(verdict_on(&policy, "POST", "https://api.iaas.test/v1/x?version=1", &message).0, "allowed by api");
+}
+
+#[test]
+fn a_header_or_a_query_does_not_name_an_operation_beside_that_of_a_body() {
+    let parts = "--b\r\nContent-Disposition: form-data; name=\"Action\"\r\n\r\nRun\r\n--b--\r\n";
+    let soap = "<s:Envelope xmlns:s=\"urn:soap\"><s:Body><Run/></s:Body></s:Envelope>";
+    for (place, content_type, body, in_query) in [
+        ("json", "application/json", r#"{"Run": 1}"#, "query"),
+        ("json:/Action", "application/json", r#"{"Action": "Run"}"#, "allowed by api"),
+        ("form:Action", "application/x-www-form-urlencoded", "Action=Run", "operation"),
+        ("xml:/Request/Action", "text/xml", "<Request><Action>Run</Action></Request>", "query"),
+        ("part:Action", "multipart/form-data; boundary=b", parts, "query"),
+        ("body", "text/plain", "Run", "query"),
+        ("soap", "text/xml", soap, "query"),
+    ] {
+        let policy = granting(json!({"in": place, "allow": ["Run"]}), &any_needs());
+        assert_eq!(judged(&policy, &typed(content_type, &[]), body).0, "allowed by api", "{place}");
+        for header in ["X-Amz-Target", "x_amz_target", "Smithy-Protocol", "SOAPAction"] {
+            let headers = typed(content_type, &[(header, "Api.Stop")]);
+            assert_eq!(judged(&policy, &headers, body).0, "operation", "{place} {header}");
+        }
+        let headers = typed(content_type, &[]);
+        let message = Message { headers: &headers, body: body.as_bytes() };
+        let found = verdict_on(&policy, "POST", "https://api.iaas.test/v1/x?Op=Stop", &message).0;
+        assert_eq!(found, in_query, "{place}");
+    }
+}
+
+#[test]
+fn an_operation_that_is_named_again_in_another_spelling_is_refused() {
+    let part = |name: &str| {
+        format!(
+            "--b\r\nContent-Disposition: form-data; name=\"Action\"\r\n\r\nRun\r\n--b\r\nContent-Disposition: form-data; \
+             name=\"{name}\"\r\n\r\nStop\r\n--b--\r\n"
+        )
+    };
+    let form = |name: &str| format!("Action=Run&{name}=Stop");
+    let json = |name: &str| format!(r#"{{"a":{{"op":"Run","{name}":"Stop"}}}}"#);
+    let xml = |name: &str| format!("<Req><Action>Run</Action><{name}>Stop</{name}></Req>");
+    for (place, content_type, body, alike, others) in [
+        (
+            "form:Action",
+            "application/x-www-form-urlencoded",
+            &form as &dyn Fn(&str) -> String,
+            &["Act_ion", "ACTION_", "Action.1", "Act.ion", "action"][..],
+            &["Actions", "Reaction", "Name.Action"][..],
+        ),
+        ("json:/a/op", "application/json", &json, &["o_p", "OP", "o-p"], &["ops", "x"]),
+        ("xml:/Req/Action", "text/xml", &xml, &["action", "Act_ion", "ACTION"], &["Actions", "Action-Id"]),
+        ("part:Action", "multipart/form-data; boundary=b", &part, &["%41ction", "action", "Act_ion"], &["Actions"]),
+    ] {
+        let policy = granting(json!({"in": place, "allow": ["Run"]}), &any_needs());
+        let headers = typed(content_type, &[]);
+        for name in alike {
+            assert_eq!(judged(&policy, &headers, &body(name)).0, "operation", "{place} {name}");
+        }
+        for name in others {
+            let (verdict, said) = judged(&policy, &headers, &body(name));
+            assert_eq!(verdict, "allowed by api", "{place} {name}: {said}");
+        }
+    }
+    let policy = granting(json!({"in": "json:/a/op", "allow": ["Run"]}), &any_needs());
+    let headers = typed("application/json", &[]);
+    for (query, body) in [("?a_op=Stop", r#"{"a":{"op":"Run"}}"#), ("", r#"{"a":{"op":"Run"},"a_op":"Stop"}"#)] {
+        let message = Message { headers: &headers, body: body.as_bytes() };
+        let url = format!("https://api.iaas.test/v1/x{query}");
+        assert_eq!(verdict_on(&policy, "POST", &url, &message).0, "operation", "{query} {body}");
+    }
+}
+
+#[test]
 fn a_soap_body_has_one_child_and_the_soap_action_names_it() {
     let soap = |body: &str| format!(r#"<s:Envelope xmlns:s="urn:soap"><s:Header><x/></s:Header>{body}</s:Envelope>"#);
     let policy = |place: &str| {

@@ -193,6 +193,71 @@ fn an_operation_that_cannot_be_read_for_certain_does_not_leave_the_fields_out() 
 }
 
 #[test]
+fn fields_of_an_operation_in_a_header_apply_to_bodies_that_cannot_be_judged() {
+    let limited = json!({"operations": {"in": "header:X-Op", "allow": ["Run", "Put"]}, "query": ["name"],
+        "fields": [{"method": "PUT", "path": "/v1/act", "operation": "Run", "others": "deny",
+            "places": {"json:/Name": {"is": "ok"}, "header:X-Op": "any"}}]});
+    let mut limited = grant("limited", "/v1/act", limited);
+    limited["methods"] = json!(["PUT"]);
+    let mut wide = grant("wide", "/v1/**", json!({}));
+    wide["methods"] = json!(["PUT"]);
+    for grants in [json!([limited.clone()]), json!([limited, wide])] {
+        let policy = policy_of(&grants, Some(&any_needs()));
+        let judge = |operation: &str, query: &str, more: &[(&str, &str)], block: Option<&[String]>| {
+            let headers: Vec<(String, String)> = [("X-Op", operation)]
+                .iter()
+                .chain(more)
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            let destination = Destination::parse(&format!("https://api.iaas.test/v1/act{query}"), 8192).unwrap();
+            match policy.judge_image(&destination, "PUT", &headers, block) {
+                Verdict::Allowed { rewritten, .. } => Ok(rewritten.is_some()),
+                Verdict::Denied(denial) => Err(denial.check),
+            }
+        };
+        // What is judged is written anew, and an image cannot be.
+        assert_eq!(judge("Run", "", &[], None), Ok(true));
+        assert_eq!(judge("Run", "", &[], Some(&[])), Ok(true));
+        assert_eq!(judge("Run", "?name=x", &[], None), Err(Check::FieldOthers));
+        assert_eq!(judge("Run", "", &[("X-Extra", "1")], Some(&[])), Err(Check::FieldOthers));
+        assert_eq!(judge("Put", "", &[("X-Extra", "1")], None), Ok(false));
+        let several = ("Content-Type", "multipart/form-data; boundary=b");
+        assert!(judge("Run", "", &[several], None).is_err());
+    }
+}
+
+#[test]
+fn parameters_in_the_path_are_refused_where_fields_judge_the_query() {
+    let fields = |places: Value, others: &str| {
+        json!({"fields": [
+        {"method": "GET", "path": "/v1/s/*", "others": others, "places": places}]})
+    };
+    for (fields, judged) in [
+        (fields(json!({"query:name": {"is": "1"}}), "deny"), true),
+        (fields(json!({"query:name": {"is": "1"}}), "allow"), true),
+        (fields(json!({"json:/size": {"is": 1}}), "allow"), true),
+        (fields(json!({"header:X-Op": {"is": "1"}}), "allow"), false),
+    ] {
+        let policy = policy_of(&json!([grant("api", "/v1/s/*", fields.clone())]), Some(&any_needs()));
+        for path in ["1;name=9", "1%3Bname=9", "1(name=9)", "1%28name%3D9)", "1%3Fname=9"] {
+            let expected = if judged { "query" } else { "allowed by api" };
+            assert_eq!(
+                verdict(&policy, "GET", &format!("https://api.iaas.test/v1/s/{path}")),
+                expected,
+                "{fields} {path}"
+            );
+        }
+        for path in ["1", "1(2)", "a=b"] {
+            assert_eq!(
+                verdict(&policy, "GET", &format!("https://api.iaas.test/v1/s/{path}")),
+                "allowed by api",
+                "{path}"
+            );
+        }
+    }
+}
+
+#[test]
 fn fields_for_a_get_are_for_a_head_as_well() {
     let fields = json!({"fields": [{"method": "GET", "path": "/v1/search", "places": {"query:user_data": "absent"}}]});
     let mut grant = grant("api", "/v1/**", fields);

@@ -51,6 +51,12 @@ fn expect_invalid_parts(world: &World, parts: Value) -> Result<(), String> {
     }
 }
 
+/// Returns a grant for the operation `Run`, which the header `X-Op` names, with nothing in it but these places.
+fn limited_by_header(method: &str, path: &str, places: &Value) -> Value {
+    json!({"grant": {"blocks": true, "operations": {"in": "header:X-Op", "allow": ["Run"]},
+        "fields": [{"method": method, "path": path, "operation": "Run", "others": "deny", "places": places}]}})
+}
+
 /// Types of bodies in which servers look for parameters.
 const FORMS: [&str; 5] = [
     "application/x-www-form-urlencoded",
@@ -271,6 +277,27 @@ pub(super) fn cases() -> Vec<Case> {
             let parts = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/x",
                 "headers": {"content-type": "application/json"}, "parts": ["{\"a\":\"", {"image": true}, "\"}"]});
             expect_refused(attempt(world, &fields, parts)?, "denied", ("reason", "operation"))
+        }),
+        Case::new(CLASS, "an image where fields limit the body of an operation in a header", &["field-body"], |world| {
+            let granted = limited_by_header("POST", "/v1/x", &json!({"json:/Name": {"is": "ok"}, "header:x-op": "any"}));
+            let upload = json!({"op": "http", "method": "POST", "url": "https://api.iaas.test/v1/x"});
+            let around = json!({"parts": ["{\"Name\":\"evil\",\"Other\":", {"image": true}, "}"]});
+            for (content_type, body) in [
+                ("application/octet-stream", json!({"image": true})),
+                ("application/octet-stream", around.clone()),
+                ("application/x-amz-cbor-1.1", around),
+            ] {
+                let mut upload = upload.clone();
+                tests::rows::merge_patch(&mut upload, &body);
+                upload["headers"] = json!({"X-Op": "Run", "Content-Type": content_type});
+                expect_refused(attempt(world, &granted, upload)?, "denied", ("reason", "operation"))?;
+            }
+            Ok(())
+        }),
+        Case::new(CLASS, "a block where fields limit an operation in a header", &["field-others"], |world| {
+            let granted = limited_by_header("PUT", "/v1/blocks/*", &json!({"header:x-op": "any"}));
+            let upload = blocks(&json!({"headers": {"X-Op": "Run", "X-Extra": "1"}}));
+            expect_refused(attempt(world, &granted, upload)?, "denied", ("reason", "operation"))
         }),
     ]
 }

@@ -1,17 +1,25 @@
 // Sends the requests of one CPI call, as a native CPI in Go does: net/http with kept
-// connections, one login per process, every request after the response to the previous
-// one. The argument is a recording of the requests; the Director's request is on stdin.
+// connections, one login per process or one signature per request, every request after
+// the response to the previous one. The argument is a recording of the requests; the
+// Director's request is on stdin.
 package main
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"sort"
+	"strings"
+	"time"
 )
 
 type request struct {
@@ -20,11 +28,20 @@ type request struct {
 	Headers [][2]string `json:"headers"`
 	Body    []byte      `json:"body"`
 	Status  int         `json:"status"`
+	// The name of the service in a signature.
+	Service string `json:"service"`
+}
+
+type keys struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret"`
+	Region string `json:"region"`
 }
 
 type recording struct {
 	CA       string    `json:"ca"`
-	Login    request   `json:"login"`
+	Login    *request  `json:"login"`
+	Keys     *keys     `json:"keys"`
 	Requests []request `json:"requests"`
 }
 
@@ -33,8 +50,67 @@ func fail(err error) {
 	os.Exit(1)
 }
 
+func hash(bytes []byte) string {
+	sum := sha256.Sum256(bytes)
+	return hex.EncodeToString(sum[:])
+}
+
+func mac(key []byte, text string) []byte {
+	sum := hmac.New(sha256.New, key)
+	sum.Write([]byte(text))
+	return sum.Sum(nil)
+}
+
+// Adds a signature of version 4. The URLs of all signed requests are without a query.
+func sign(sent *http.Request, recorded request, with *keys) {
+	now := time.Now().UTC()
+	moment, day := now.Format("20060102T150405Z"), now.Format("20060102")
+	sent.Header.Set("X-Amz-Date", moment)
+	values := map[string]string{"host": sent.URL.Host}
+	for name := range sent.Header {
+		lower := strings.ToLower(name)
+		if lower == "content-type" || strings.HasPrefix(lower, "x-amz-") {
+			values[lower] = strings.TrimSpace(sent.Header.Get(name))
+		}
+	}
+	var names []string
+	for name := range values {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	headers := ""
+	for _, name := range names {
+		headers += name + ":" + values[name] + "\n"
+	}
+	signed := strings.Join(names, ";")
+	canonical := strings.Join([]string{sent.Method, sent.URL.EscapedPath(), "", headers, signed, hash(recorded.Body)}, "\n")
+	scope := strings.Join([]string{day, with.Region, recorded.Service, "aws4_request"}, "/")
+	text := strings.Join([]string{"AWS4-HMAC-SHA256", moment, scope, hash([]byte(canonical))}, "\n")
+	key := []byte("AWS4" + with.Secret)
+	for _, part := range strings.Split(scope, "/") {
+		key = mac(key, part)
+	}
+	sent.Header.Set("Authorization", fmt.Sprintf("AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s",
+		with.ID, scope, signed, hex.EncodeToString(mac(key, text))))
+}
+
+// Decodes a response, as a CPI does. Error pages may be text.
+func decode(header http.Header, body []byte) {
+	if !strings.Contains(header.Get("Content-Type"), "xml") {
+		var decoded interface{}
+		_ = json.Unmarshal(body, &decoded)
+		return
+	}
+	decoder := xml.NewDecoder(bytes.NewReader(body))
+	for {
+		if _, err := decoder.Token(); err != nil {
+			return
+		}
+	}
+}
+
 // Sends a request and reads the whole response, which keeps the connection.
-func send(client *http.Client, recorded request, token string) http.Header {
+func send(client *http.Client, recorded request, token string, with *keys) http.Header {
 	sent, err := http.NewRequest(recorded.Method, recorded.URL, bytes.NewReader(recorded.Body))
 	if err != nil {
 		fail(err)
@@ -44,6 +120,9 @@ func send(client *http.Client, recorded request, token string) http.Header {
 	}
 	if token != "" {
 		sent.Header.Set("X-Auth-Token", token)
+	}
+	if with != nil {
+		sign(sent, recorded, with)
 	}
 	response, err := client.Do(sent)
 	if err != nil {
@@ -57,9 +136,7 @@ func send(client *http.Client, recorded request, token string) http.Header {
 	if response.StatusCode != recorded.Status {
 		fail(fmt.Errorf("%s %s: %d %s", recorded.Method, recorded.URL, response.StatusCode, body))
 	}
-	// A CPI decodes every response. Error pages may be text.
-	var decoded interface{}
-	_ = json.Unmarshal(body, &decoded)
+	decode(response.Header, body)
 	return response.Header
 }
 
@@ -88,9 +165,12 @@ func main() {
 		fail(fmt.Errorf("the recording has no CA"))
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
-	token := send(client, recorded.Login, "").Get("X-Subject-Token")
+	token := ""
+	if recorded.Login != nil {
+		token = send(client, *recorded.Login, "", nil).Get("X-Subject-Token")
+	}
 	for _, request := range recorded.Requests {
-		send(client, request, token)
+		send(client, request, token, recorded.Keys)
 	}
 	os.Stdout.WriteString(`{"result":null,"error":null,"log":""}`)
 }

@@ -174,39 +174,3 @@ fn a_new_disk_and_a_new_snapshot_may_be_unknown_for_a_while() {
     cpi.ok("delete_snapshot", json!([snapshot]));
     cpi.ok("delete_disk", json!([disk]));
 }
-
-#[test]
-fn the_numbers_of_requests_are_those_of_the_readme() {
-    let simulator = Simulator::new();
-    simulator.set_reads_before_change(0);
-    let gateway = Gateway::start(simulator);
-    let cpi = Cpi::new(&gateway);
-    let vm = create_vm(&cpi, "10.0.0.24");
-    let count = |method: &str, arguments: Value| {
-        gateway.clear_records();
-        let result = cpi.ok(method, arguments);
-        (result, cpi.operations().len())
-    };
-    let (disk, requests) = count("create_disk", json!([1024, {}, vm]));
-    assert_eq!(requests, 3);
-    let (snapshot, requests) = count("snapshot_disk", json!([disk, {}]));
-    assert_eq!(requests, 3);
-    let (_, requests) = count("update_disk", json!([disk, 1024, {"throughput": 250}]));
-    assert_eq!(requests, 3);
-    // EC2 refuses another change until this one is complete.
-    for _ in 0..2 {
-        cpi.listed("DescribeVolumesModifications", &[("VolumeId.1", &cid(&disk))], "modificationState");
-    }
-    for (method, arguments, expected) in [
-        ("has_disk", json!([disk]), 1),
-        ("attach_disk", json!([vm, disk]), 4),
-        ("get_disks", json!([vm]), 1),
-        ("set_disk_metadata", json!([disk, {"a": "b"}]), 1),
-        ("resize_disk", json!([disk, 2048]), 3),
-        ("detach_disk", json!([vm, disk]), 2),
-        ("delete_snapshot", json!([snapshot]), 1),
-        ("delete_disk", json!([disk]), 2),
-    ] {
-        assert_eq!(count(method, arguments).1, expected, "{method}: {:?}", cpi.operations());
-    }
-}

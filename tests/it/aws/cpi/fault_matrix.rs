@@ -1,8 +1,8 @@
 //! The fault matrix: every request of the methods that have many, combined with every kind of fault, compared with the
 //! table in `tests/cases/aws-faults.txt`. Each cell also checks that nothing is left behind (`faults`).
 //!
-//! Requests that read, and those that change, are in the order of their names between two of the other sort, as the
-//! guest sends some of them at once.
+//! Requests that the guest sends at once are in the order of their names. An outcome with `!` is one after which the log
+//! names what still points to a deleted VM.
 
 use super::faults::{Fixture, KINDS};
 use super::scenarios::Scenario;

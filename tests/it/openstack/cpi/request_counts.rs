@@ -4,10 +4,9 @@
 mod trace;
 
 use super::{Cpi, manual_network};
+use crate::request_counts::{Row, check_table, row, run_rows};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use tests::dist;
 use tests::openstack::{Gateway, Simulator, Tenant};
 use trace::{Exchange, Recorder};
 
@@ -24,32 +23,6 @@ const GO_CPI: [(&str, usize); 9] = [
     ("set_vm_metadata", 5),
     ("has_vm", 2),
 ];
-
-const HEADING: &str = "## Requests per method";
-
-/// A call. `$name` in the arguments stands for what an earlier call returned.
-struct Row {
-    method: &'static str,
-    arguments: Value,
-    /// The name for the cloud ID that it returns.
-    returns: &'static str,
-    /// The end of the type of the error, if it fails.
-    error: &'static str,
-}
-
-fn row(method: &'static str, arguments: Value) -> Row {
-    Row { method, arguments, returns: "", error: "" }
-}
-
-impl Row {
-    fn returns(self, returns: &'static str) -> Row {
-        Row { returns, ..self }
-    }
-
-    fn fails(self, error: &'static str) -> Row {
-        Row { error, ..self }
-    }
-}
 
 /// The life of a VM with a disk: every method in its usual case. The table has these calls.
 fn usual_calls(cpi: &Cpi<'_>) -> Vec<Row> {
@@ -125,32 +98,11 @@ fn other_calls(cpi: &Cpi<'_>) -> Vec<Row> {
 
 /// Runs all calls. Returns each method with its requests.
 fn run(cpi: &Cpi<'_>, recorder: &Recorder, rows: Vec<Row>) -> Vec<(&'static str, Vec<Exchange>)> {
-    let mut ids: BTreeMap<&str, Value> = BTreeMap::new();
-    let mut traces = Vec::new();
-    for Row { method, arguments, returns, error } in rows {
-        let arguments = filled(&arguments, &ids);
+    run_rows(rows, |_, method, arguments| {
         recorder.take();
         let response = cpi.run(method, arguments);
-        let trace = recorder.take();
-        match error {
-            "" => {
-                let result = response.result();
-                ids.insert(returns, if result.is_array() { result[0].clone() } else { result.clone() });
-            }
-            _ => assert!(response.error_type().ends_with(error), "{method}: {}", response.json),
-        }
-        traces.push((method, trace));
-    }
-    traces
-}
-
-fn filled(value: &Value, ids: &BTreeMap<&str, Value>) -> Value {
-    match value {
-        Value::String(text) => ids.get(text.as_str()).filter(|_| text.starts_with('$')).unwrap_or(value).clone(),
-        Value::Array(items) => items.iter().map(|item| filled(item, ids)).collect(),
-        Value::Object(items) => items.iter().map(|(key, item)| (key.clone(), filled(item, ids))).collect(),
-        other => other.clone(),
-    }
+        (response, recorder.take())
+    })
 }
 
 /// Returns what is wrong with the requests: each that is repeated without need.
@@ -211,23 +163,7 @@ fn no_method_asks_twice_without_need_and_the_table_in_the_readme_has_the_numbers
         let go = GO_CPI.iter().find(|(name, _)| name == method).map(|(_, count)| count.to_string());
         let _ = writeln!(table, "| `{method}` | {ours} | {} | {} |", waiting.len() + 1, go.unwrap_or_default());
     }
-    let path = dist::root().join("guests/openstack/README.md");
-    let readme = std::fs::read_to_string(&path).unwrap_or_default();
-    let written = table_in(&readme);
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        return tests::job::write(&path, readme.replacen(written, &table, 1).as_bytes());
-    }
-    assert_eq!(
-        written, table,
-        "the table in guests/openstack/README.md is outdated: run this test with UPDATE_EXPECT=1, and review the difference"
-    );
-}
-
-/// Returns the table of the section with the heading.
-fn table_in(readme: &str) -> &str {
-    let (_, section) = readme.split_once(HEADING).unwrap_or_else(|| panic!("the README has no section `{HEADING}`"));
-    let table = section.find("| method |").map(|start| &section[start..]).unwrap_or_default();
-    table.split_inclusive("|\n\n").next().and_then(|table| table.strip_suffix('\n')).unwrap_or(table)
+    check_table("guests/openstack/README.md", &table);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use tests::Job;
-use tests::job::{copy_prepared, make_dir};
+use tests::job::{copy_prepared, make_dir, prepared_bytes};
 use tests::users::{SmallDisk, is_root};
 
 /// Returns a job whose cache is a disk of its own with the prepared probe. The disk must be dropped first.
@@ -14,7 +14,8 @@ fn job_on_disk(cloud: &Cloud) -> Option<(Job, SmallDisk)> {
     let job = cloud.job();
     fs::remove_dir_all(job.cache_dir()).unwrap();
     make_dir(&job.cache_dir());
-    let disk = SmallDisk::mount(&job.cache_dir(), "size=64m,mode=755")?;
+    let size = prepared_bytes() + (16 << 20);
+    let disk = SmallDisk::mount(&job.cache_dir(), &format!("size={size},mode=755"))?;
     copy_prepared(&job.cache_dir());
     Some((job, disk))
 }
