@@ -83,7 +83,7 @@ impl Properties {
                 "role_arn",
                 "is set, but the preset does not assume a role",
                 "use the preset aws-assumed-role.json, aws-assumed-role-of-instance.json or aws-china-assumed-role.json, or \
-                 remove role_arn",
+                 remove role_arn; a policy of your own that assumes the role must not expose role_arn",
             ));
         }
         let keys = [has(&self.access_key_id), has(&self.secret_access_key)];
