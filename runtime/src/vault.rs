@@ -16,6 +16,7 @@ mod redaction;
 mod scanner;
 mod seal_search;
 mod search_index;
+mod signatures;
 mod tripwire;
 mod views;
 
@@ -29,6 +30,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub use needles::Form;
 pub use scanner::{CheckEnd, SearchDeadline, SearchStopped};
 use search_index::{SealIndex, SecretIndex};
+use signatures::Signatures;
+pub use views::visit_decoded;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::secret::{Layer, Secret};
 
@@ -83,6 +86,7 @@ struct Inner {
     seals: BTreeMap<String, Arc<Sealed>>,
     /// The seals of values that are read again and again, by their places.
     places: HashMap<String, String>,
+    signatures: Signatures,
     /// The number of captured values.
     captured: usize,
     // The following are built when they are first used, and dropped when a secret is added.

@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use std::process::Stdio;
+use std::sync::{Arc, OnceLock};
 use tests::audit::{audited, last_call, lines};
 use tests::lost_caller::{Abandoned, Leaves, Stdout, run};
 use tests::servers::{Answer, Server};
@@ -37,19 +38,22 @@ impl Cloud {
 
     /// Returns a cloud where the delete method runs this script.
     fn with_deletion(script: &dyn Fn(&Server) -> Value) -> Cloud {
-        // The server echoes the ID that a request asks for, as it would return the one that it chose.
-        let server = Server::start(|request| {
-            let in_query = request.target().split_once("?id=").map(|(_, id)| id.to_owned());
-            let id = in_query.unwrap_or_else(|| String::from_utf8_lossy(&request.body).into_owned());
+        // The server chooses the ID, except where a request is about something that exists.
+        let chosen = Arc::new(OnceLock::<String>::new());
+        let known = Arc::clone(&chosen);
+        let server = Server::start(move |request| {
+            let found = request.target().starts_with("/found") && request.body == b"another-id";
+            let id = if found { "another-id" } else { known.get().map_or("", String::as_str) };
             Answer::json(200, &json!({"id": id}))
         });
         let cid = cid(&script(&server));
+        chosen.set(cid.clone()).unwrap();
         let job = audited(cloud::job(json!([server.grant("api")])));
         Cloud { server, job, cid }
     }
 
     fn post(&self) -> Value {
-        json!({"op": "http", "method": "POST", "url": self.server.url("/disks"), "body": self.cid})
+        json!({"op": "http", "method": "POST", "url": self.server.url("/disks"), "body": "a disk"})
     }
 
     fn lines(&self) -> Vec<String> {
@@ -153,8 +157,11 @@ fn what_a_guest_found_is_not_deleted() {
         // It was there before the POST.
         json!([
             {"op": "http", "method": "GET", "url": "/found?id=ID"},
-            {"op": "http", "method": "POST", "url": "/again", "body": "ID"},
+            {"op": "http", "method": "POST", "url": "/again", "body": "a disk"},
         ]),
+        // The request names it.
+        json!([{"op": "http", "method": "POST", "url": "/action?id=ID"}]),
+        json!([{"op": "http", "method": "POST", "url": "/action", "body": "ID"}]),
     ] {
         let cloud = Cloud::new();
         let mut script = before.as_array().cloned().unwrap_or_default();

@@ -45,16 +45,22 @@ const SERVICE: Form = Form {
 };
 
 /// Services that return credentials or tokens of others. Only the host speaks to one of them.
-const ISSUERS: [&str; 15] = [
+const ISSUERS: [&str; 21] = [
     "awsssooidc",
     "awsssoportal",
     "codeartifact",
     "cognito-identity",
     "cognito-idp",
+    "datazone",
     "ecr",
     "ecr-public",
+    "eks-auth",
     "iam",
+    "lakeformation",
+    "redshift",
+    "redshift-serverless",
     "rolesanywhere",
+    "s3express",
     "signin",
     "sso",
     "sso-directory",

@@ -4,11 +4,12 @@
 //! existed before, for example a disk that a guest found and returned instead of creating one. So
 //! an ID counts as created only if the first successful exchange that names it is
 //!
-//! - a POST whose response names the ID and whose path does not, or
+//! - a POST whose response names the ID and which does not name it itself, or
 //! - a PUT whose path names the ID, and whose status is 201 (Created).
 //!
-//! Where requests have operations, the body says what they are about, so what it names counts as named by the
-//! path. An operation proves a creation only if the policy lists the operations that read, and it is not one of
+//! A request names an ID in its path, query, headers or body, in whatever encoding: each can say what the request is
+//! about. So a POST with a name of the guest's choice proves nothing if the name is the ID, and what it creates stays.
+//! An operation proves a creation only if the policy lists the operations that read, and it is not one of
 //! these: of an API with one path, POST requests name what exists, too.
 //!
 //! An ID that an earlier response named existed before. A POST that got no response proves nothing,
@@ -16,6 +17,7 @@
 //! nothing depends on a secret in a response.
 
 use crate::net::gate::GuestResponse;
+use crate::vault::visit_decoded;
 use reqwest::Method;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -35,7 +37,7 @@ pub(super) type Words = HashSet<u64>;
 pub(super) struct Evidence<'a> {
     pub(super) method: &'a Method,
     pub(super) path: &'a str,
-    /// What the request names beside its path.
+    /// What the request names in any of its parts.
     pub(super) named: &'a Words,
     /// False if the request cannot have created anything, or if that is unknown.
     pub(super) may_create: bool,
@@ -51,21 +53,25 @@ struct State {
     full: bool,
 }
 
+impl State {
+    /// Returns the words of a text in every decoding.
+    fn words_of(&self, text: &[u8]) -> Words {
+        let mut found = Words::new();
+        visit_decoded(text, &mut |view| found.extend(words(view).map(|word| self.hasher.hash_one(word))));
+        found
+    }
+}
+
 impl Creations {
     /// Returns a record that keeps what the requests create.
     pub(super) fn recording() -> Creations {
         Creations(Some(Mutex::default()))
     }
 
-    /// Returns the words of a body, also those that are escaped in a form; none if nothing is recorded.
-    pub(super) fn words_of_body(&self, body: &[u8]) -> Words {
+    /// Returns the words of the parts of a request, also those that are escaped; none if nothing is recorded.
+    pub(super) fn words_of_request<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Words {
         let Some(state) = self.lock() else { return Words::new() };
-        let hash = |word: &[u8]| state.hasher.hash_one(word);
-        let mut found: Words = words(body).map(hash).collect();
-        for (name, value) in url::form_urlencoded::parse(body) {
-            found.extend([name, value].iter().flat_map(|text| words(text.as_bytes())).map(hash));
-        }
-        found
+        parts.into_iter().flat_map(|part| state.words_of(part)).collect()
     }
 
     /// Records an exchange with a response that the guest gets.
@@ -75,23 +81,25 @@ impl Creations {
             return;
         }
         let hash = |word: &[u8]| state.hasher.hash_one(word);
-        let Evidence { method, path, named: in_body, may_create } = *request;
+        let Evidence { method, path, named: in_request, may_create } = *request;
         let in_path: Words = words(path.as_bytes()).map(hash).collect();
         let headers = response.headers.iter().flat_map(|(_, value)| words(value.as_bytes()));
         let in_response: Words = words(&response.body).chain(headers).map(hash).collect();
         let created: Vec<u64> = match (method, response.status) {
             _ if !may_create => Vec::new(),
             (&Method::POST, _) => {
-                in_response.difference(&in_path).filter(|word| !in_body.contains(word)).copied().collect()
+                in_response.difference(&in_path).filter(|word| !in_request.contains(word)).copied().collect()
             }
             (&Method::PUT, 201) => in_path.iter().copied().collect(),
             _ => Vec::new(),
         };
+        let decoded = state.words_of(&response.body);
         let State { named, created: all, full, .. } = &mut *state;
         all.extend(created.into_iter().filter(|word| !named.contains(word)));
         named.extend(in_path);
-        named.extend(in_body);
+        named.extend(in_request);
         named.extend(in_response);
+        named.extend(decoded);
         *full = named.len() > MAX_WORDS;
     }
 
@@ -134,10 +142,10 @@ mod tests {
 
     /// Records requests with operations, each with its body, whether it may create something, and the body of its
     /// response. Returns whether `vm-7` was created.
-    fn proven_by_operations(exchanges: &[(&str, bool, &str)]) -> bool {
+    fn proven_by_bodies(exchanges: &[(&str, bool, &str)]) -> bool {
         let creations = Creations::recording();
         for (body, may_create, response) in exchanges {
-            let named = creations.words_of_body(body.as_bytes());
+            let named = creations.words_of_request([body.as_bytes()]);
             let response = GuestResponse { status: 200, headers: Vec::new(), body: (*response).into() };
             let request = Evidence { method: &Method::POST, path: "/", named: &named, may_create: *may_create };
             creations.record(&request, &response);
@@ -148,9 +156,9 @@ mod tests {
     #[test]
     fn of_operations_only_the_response_to_one_that_may_create_proves_it() {
         const RUN: (&str, bool, &str) = ("Action=Run&Image=img-1", true, "<id>vm-7</id><image>img-1</image>");
-        assert!(proven_by_operations(&[RUN]));
-        assert!(proven_by_operations(&[("Action=Describe", false, "<id>vm-6</id>"), RUN]));
-        assert!(proven_by_operations(&[RUN, ("Action=Describe&Id.1=vm-7", false, "<id>vm-7</id>")]));
+        assert!(proven_by_bodies(&[RUN]));
+        assert!(proven_by_bodies(&[("Action=Describe", false, "<id>vm-6</id>"), RUN]));
+        assert!(proven_by_bodies(&[RUN, ("Action=Describe&Id.1=vm-7", false, "<id>vm-7</id>")]));
         for exchanges in [
             // It reads, or may only read.
             &[("Action=Describe", false, "<id>vm-7</id>")][..],
@@ -160,11 +168,14 @@ mod tests {
             &[("Action=Modify&Id=vm%2D7", true, "<id>vm-7</id>")],
             &[("Action=Modify&vm-7=x", true, "<id>vm-7</id>")],
             &[("{\"stop\": {\"id\": \"vm-7\"}}", true, "{\"id\": \"vm-7\"}")],
+            &[("{\"id\": \"vm\\u002d7\"}", true, "{\"id\": \"vm-7\"}")],
+            &[("<id>vm&#45;7</id>", true, "<id>vm-7</id>")],
+            &[("Action=List", true, "{\"id\": \"vm\\u002d7\"}"), RUN],
             &[("Action=Stop&Id=vm-7", true, ""), RUN],
         ] {
-            assert!(!proven_by_operations(exchanges), "{exchanges:?}");
+            assert!(!proven_by_bodies(exchanges), "{exchanges:?}");
         }
-        assert!(Creations::default().words_of_body(b"vm-7").is_empty());
+        assert!(Creations::default().words_of_request([b"vm-7".as_slice()]).is_empty());
     }
 
     const CREATED: (Method, &str, u16, &str) = (Method::POST, "/servers", 202, r#"{"server":{"id":"vm-7"}}"#);

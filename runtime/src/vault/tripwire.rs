@@ -4,17 +4,21 @@ use super::{Form, SearchStopped, SecretKind, Vault, views};
 use std::ops::ControlFlow;
 use wasm_cpi_checks::Check;
 
+/// The name of a signature in messages.
+const SIGNATURE: &str = "signature of a request";
+
 impl Vault {
     /// The tripwire: returns the name of a credential that occurs in some encoding. Ignores texts
     /// that differ from it in case, because they may be other words, and halves, because a guest could
     /// guess one half after the other.
     pub fn leak_in(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
-        self.leak_of_kinds(bytes, &|_| true)
+        let known = self.leak_of_kinds(bytes, &|_| true)?;
+        Ok(known.or_else(|| self.holds_signature(bytes).then(|| SIGNATURE.to_owned())))
     }
 
     /// Searches a text that the guest does not get. Values that a server chose do not count: a guest
     /// that makes a server return what it was given could otherwise choose what is searched for, and so read
-    /// the text by its endings.
+    /// the text by its endings. Signatures do not count, either, because honest servers quote them in errors.
     pub fn leak_in_unseen(&self, bytes: &[u8]) -> Result<Option<String>, SearchStopped> {
         self.leak_of_kinds(bytes, &|kind| Check::TripwireUnseen.accepts(kind != SecretKind::FromServer))
     }

@@ -102,6 +102,15 @@ pub(super) fn visit_all<B>(
     ControlFlow::Continue(())
 }
 
+/// Visits the text as it is, then all its decodings.
+pub fn visit_decoded(bytes: &[u8], visit: &mut dyn FnMut(&[u8])) {
+    let visited: ControlFlow<()> = visit_all(bytes, Track::No, &mut |view, _| {
+        visit(&view.bytes);
+        ControlFlow::Continue(())
+    });
+    debug_assert!(visited.is_continue());
+}
+
 struct Decoder {
     check: Check,
     form: Form,

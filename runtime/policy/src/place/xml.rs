@@ -92,7 +92,7 @@ pub(super) fn edit(
 }
 
 /// Removes the texts below elements whose local names are `unwanted`, and the values of
-/// attributes with such names. Texts for which `keep` returns true stay. Elements without text
+/// attributes with such names, and all comments. Texts for which `keep` returns true stay. Elements without text
 /// are written like those whose text was removed.
 ///
 /// Returns the changed document, or `None` if there was nothing to remove. Rejects documents
@@ -128,7 +128,8 @@ pub fn blank(
                 return Ok(());
             }
             Event::End(_) => drop(open.pop()),
-            Event::Comment(_) if inside => {
+            // A comment may quote such an element.
+            Event::Comment(_) => {
                 blanked = true;
                 return Ok(());
             }

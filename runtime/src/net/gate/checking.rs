@@ -120,8 +120,11 @@ impl Gate {
     fn fill_slots(&self, mut request: ParsedRequest, grant: Arc<Grant>) -> Result<CheckedRequest, HttpError> {
         let traced = self.request_to_trace(request.granted_by(&grant), &request.headers, &request.body);
         // As the guest wrote them: what a call created must not depend on a secret.
-        let named = request.operation.as_ref().map(|_| self.creations.words_of_body(&request.body));
         let url = request.destination.to_url();
+        let headers = request.headers.iter().map(|(_, value)| value.as_bytes());
+        let bytes = request.guest_bytes();
+        let parts = [url.query().unwrap_or_default().as_bytes(), &bytes];
+        let named = self.creations.words_of_request(headers.chain(parts));
         if let Some(image) = &request.image {
             // No slot is for the bytes around an image, so a seal in them is refused.
             let (method, path) = (request.method.as_str(), request.destination.path());
@@ -143,7 +146,7 @@ impl Gate {
             Check::ImageType.perform(|| set_missing_type(&mut request.headers));
         }
         let ParsedRequest { method, destination, headers, body, image, reserved, operation, deadline, .. } = request;
-        let (body, named) = (body.into(), named.unwrap_or_default());
+        let body = body.into();
         Ok(CheckedRequest {
             grant,
             method,

@@ -35,7 +35,7 @@ pub(super) struct CheckedRequest {
     pub(super) operation: Option<Operation>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
-    /// The words of the body as the guest wrote it, if the request has an operation.
+    /// The words of the query, the headers and the body as the guest wrote them.
     pub(super) named: Words,
     /// What is sent of the image, in place of the body.
     pub(super) image: Option<ImageContent>,

@@ -33,7 +33,7 @@ const NAMES: [&str; 13] = [
 
 /// More names, for responses that are guarded: to a request with credentials, a server may return new ones, or what it
 /// was sent and how it computed a signature.
-const HANDED_OUT: [&str; 26] = [
+const HANDED_OUT: [&str; 27] = [
     "accesskeyid",
     "accesstoken",
     "apikey",
@@ -60,6 +60,7 @@ const HANDED_OUT: [&str; 26] = [
     "signatureprovided",
     "stringtosign",
     "stringtosignbytes",
+    "token0",
 ];
 
 /// The size of the parts that are searched, so that a large body is not copied as a whole.

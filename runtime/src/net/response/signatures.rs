@@ -1,7 +1,7 @@
 //! A step of its own: replaces texts of error responses that quote what the host signed.
 //!
 //! A server that computes another signature may return the canonical request, which holds the token of the session and
-//! the digest of a body with secrets in it. Fields for that are removed by their names (`credential_fields`); some services
+//! the signature or the digest of a body with secrets in it. Fields for that are removed by their names (`credential_fields`); some services
 //! write it into the message instead.
 
 use super::ResponseInScreening;
@@ -66,6 +66,9 @@ fn replace(value: &mut Value) {
     }
 }
 
+/// The number of hexadecimal digits of a signature, and of a digest that was signed.
+const SIGNATURE_DIGITS: usize = 64;
+
 fn quotes(text: &str) -> bool {
     holds_mark(text.as_bytes())
 }
@@ -73,4 +76,5 @@ fn quotes(text: &str) -> bool {
 fn holds_mark(text: &[u8]) -> bool {
     let lower = text.to_ascii_lowercase();
     MARKS.iter().any(|mark| memmem::find(&lower, mark.as_bytes()).is_some())
+        || lower.split(|byte| !byte.is_ascii_hexdigit()).any(|run| run.len() >= SIGNATURE_DIGITS)
 }

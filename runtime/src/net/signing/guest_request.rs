@@ -1,7 +1,7 @@
 //! What a guest may write into a request that the host signs.
 //!
 //! The host signs every header that is sent, so a header of the guest would have the authority of the operator's
-//! keys. Of the headers of this protocol only those on a list are accepted, which describe the body. A request with a
+//! keys. The time is not the guest's to choose. Of the headers of this protocol only those on a list are accepted, which describe the body. A request with a
 //! form has no query, in which the server could find another operation than the judged one, and neither of them has a
 //! parameter that belongs to a signature.
 
@@ -12,6 +12,9 @@ use wasm_cpi_policy::{Auth, DenialReason, Grant, OperationPlace, normalize_param
 
 /// How the names of the protocol's headers begin.
 pub(in crate::net) const HEADERS: &str = "x-amz";
+
+/// The header of HTTP with the time, which servers may read in place of the protocol's.
+const TIME: &str = "date";
 
 /// Headers that describe the body of a request.
 const DESCRIPTIONS: [&str; 7] = [
@@ -61,7 +64,7 @@ impl SignedHeaders {
     /// Rejects a header of the protocol, by its normalized name, unless it is on the list.
     pub(in crate::net) fn check(self, name: &str, grant: &str) -> Result<(), HttpError> {
         let listed = DESCRIPTIONS.contains(&name) || (name == TARGET && self.judges_target);
-        Check::SignedHeader.ensure(listed || !name.starts_with(HEADERS), || {
+        Check::SignedHeader.ensure(listed || !(name.starts_with(HEADERS) || name == TIME), || {
             let remedy =
                 if name == TARGET { "the grant's `operations` would have to judge it" } else { "leave it out" };
             // The rest of such a name is text of the guest, which must not occur in a message.

@@ -2,10 +2,12 @@
 
 use super::fixture::{Fixture, Running, request};
 use super::gates::{PASSWORD, grant, refusal, with_password};
-use super::server::{Seen, Server, kept_response};
+use super::server::{Seen, Server, kept_response, response};
+use crate::image::{Image, ImagePart};
 use crate::net::error::HttpErrorKind;
-use crate::net::gate::{GuestBody, GuestRequest};
+use crate::net::gate::{GuestBody, GuestBodyPart, GuestRequest};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use wasm_cpi_checks::Check;
 use wasm_cpi_policy::DenialReason;
 
@@ -154,4 +156,56 @@ fn only_an_operation_that_changes_something_proves_a_creation() {
     assert!(!created(reads, &["Action=Tag&Id.1=vm-2", "Action=Run"]).contains(&2));
     // Without the list, a response may only show what exists.
     assert_eq!(created(json!([]), &["Action=Run", "Action=DescribeAll"]), Vec::<usize>::new());
+}
+
+#[test]
+fn fields_of_an_operation_in_a_header_refuse_an_image() {
+    let server = cloud();
+    let mut grant = grant(&server, None);
+    grant["paths"] = json!(["/"]);
+    grant["operations"] = json!({"in": "header:X-Op", "allow": ["Run", "Put"]});
+    grant["fields"] = json!([{"method": "POST", "path": "/", "operation": "Run", "others": "deny",
+        "places": {"json:/Name": {"is": "ok"}, "header:X-Op": "any"}}]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("image");
+    std::fs::write(&path, b"\"x\"").unwrap();
+    let image = Some(Arc::new(Image::open(&path, &[]).unwrap()));
+    let running = Fixture { image, ..Fixture::new(json!([grant])) }.start();
+    let around = || {
+        let text = |text: &str| GuestBodyPart::Bytes(text.as_bytes().to_vec());
+        GuestBody::Parts(vec![text("{\"Name\":\"evil\",\"Other\":"), GuestBodyPart::Image(ImagePart::Whole), text("}")])
+    };
+    for (operation, more, refused) in [
+        ("Run", None, Some(Check::FieldBody)),
+        ("Run", Some("X-Extra"), Some(Check::FieldOthers)),
+        ("Put", Some("X-Extra"), None),
+    ] {
+        for body in [GuestBody::Image(ImagePart::Whole), around()] {
+            let mut headers = vec![("X-Op".to_owned(), operation.to_owned())];
+            headers.extend(more.map(|name| (name.to_owned(), "1".to_owned())));
+            let result = running.send(GuestRequest { headers, body, ..request("POST", server.url("/")) });
+            assert_eq!(result.as_ref().err().and_then(|error| error.check), refused, "{operation}: {result:?}");
+        }
+    }
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_resource_that_the_request_names_anywhere_existed_before() {
+    let server = Server::answering(response("200 OK", "Content-Type: application/json\r\n", r#"{"id": "vm-old"}"#));
+    let grant = json!({"id": "api", "to": server.url(""), "methods": ["POST"], "paths": ["/**"]});
+    for (url, header, body, created) in [
+        ("/v1/servers", "x", r#"{"size": 1}"#, true),
+        ("/v1/action?id=vm-old", "x", "", false),
+        ("/v1/action?id=vm%2Dold", "x", "", false),
+        ("/v1/action", "vm-old", "", false),
+        ("/v1/action", "x", r#"{"id": "vm-old"}"#, false),
+        ("/v1/vm-old/action", "x", "", false),
+    ] {
+        let running = Fixture { records_creations: true, ..Fixture::new(json!([grant])) }.start();
+        let headers = vec![("X-Id".to_owned(), header.to_owned())];
+        let body = GuestBody::Bytes(body.as_bytes().to_vec());
+        running.send(GuestRequest { headers, body, ..request("POST", server.url(url)) }).unwrap();
+        assert_eq!(running.gate.has_created("vm-old"), created, "{url} {header}");
+    }
 }

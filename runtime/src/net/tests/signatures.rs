@@ -135,6 +135,7 @@ fn headers_of_the_protocol_are_refused_unless_they_describe_the_body() {
     let running = start(&server);
     for (name, refused) in [
         ("X-Amz-Date", Some(Check::SignedHeader)),
+        ("Date", Some(Check::SignedHeader)),
         ("x-amz-security-token", Some(Check::SignedHeader)),
         ("x-amz-content-sha256", Some(Check::SignedHeader)),
         ("X-Amz-Copy-Source", Some(Check::SignedHeader)),
@@ -200,6 +201,7 @@ fn a_guest_does_not_see_what_was_signed() {
         ("application/json", json!({"Error": {"StringToSign": TOKEN, "CanonicalRequest": TOKEN, "AWSACCESSKEYID": "AKIDOFTHEJOB12345"}, "request-id": "r-1"}).to_string()),
         ("text/xml", format!("<E><Code>SignatureDoesNotMatch</Code><Message>{quoted}</Message><R>r-1</R></E>")),
         ("application/xml", format!("<Error><Code>X</Code><StringToSign>{TOKEN}</StringToSign><SignatureProvided>ab</SignatureProvided><CanonicalRequestBytes>50</CanonicalRequestBytes><AccessKeyId>AKIDOFTHEJOB12345</AccessKeyId><R>r-1</R></Error>")),
+        ("application/xml", format!("<Error><Code>ExpiredToken</Code><Token-0>{TOKEN}</Token-0><R>r-1</R></Error>")),
     ];
     for (kind, body) in types {
         let server = Server::answering(response("403 Forbidden", &format!("Content-Type: {kind}\r\n"), &body));
@@ -218,6 +220,49 @@ fn a_guest_does_not_see_what_was_signed() {
     let running = start(&server);
     let seen = running.get(server.url("/x")).unwrap();
     assert!((seen.status, seen.body.len()) == (403, 0) && running.gate.leak().is_none());
+}
+
+/// A server that answers with this status and type, and `SIGNED` and `SIGNATURE` replaced by what it received.
+fn quoting(status: &'static str, kind: &'static str, header: &'static str, body: &'static str) -> Server {
+    Server::plain(move |seen: &Seen, wire: &mut dyn Wire| {
+        let signed = seen.header("authorization").unwrap_or_default();
+        let signature = signed.split("Signature=").nth(1).unwrap_or_default();
+        let fill = |text: &str| text.replace("SIGNED", signed).replace("SIGNATURE", signature);
+        let headers = format!("Content-Type: {kind}\r\n{}", fill(header));
+        wire.write_all(&response(status, &headers, &fill(body))).unwrap();
+    })
+}
+
+#[test]
+fn a_response_with_a_signature_is_a_leak_and_an_error_shows_none() {
+    let properties = json!({"id": "minioadmin", "key": SECRET});
+    for (status, kind, header, body, leaks) in [
+        ("200 OK", "application/json", "", r#"{"h": "SIGNED"}"#, true),
+        ("200 OK", "text/plain", "", "it was SIGNATURE", true),
+        ("200 OK", "application/json", "X-Seen: SIGNED\r\n", "{}", true),
+        ("302 Found", "application/json", "Location: http://x.test/?SIGNATURE\r\n", "{}", true),
+        ("403 Forbidden", "application/json", "", r#"{"m": "got SIGNATURE", "r": "r-1"}"#, false),
+        ("403 Forbidden", "text/xml", "", "<E><M>got SIGNATURE</M><R>r-1</R></E>", false),
+        ("403 Forbidden", "text/plain", "X-Seen: SIGNATURE\r\nX-Id: r-1\r\n", "SIGNATURE", false),
+    ] {
+        let server = quoting(status, kind, header, body);
+        let fixture = Fixture { properties: properties.clone(), ..Fixture::with(policy(&server.url(""), json!({}))) };
+        let running = fixture.start();
+        let result = running.get(server.url("/x"));
+        let signed = server.requests()[0].header("authorization").unwrap().to_owned();
+        let signature = signed.split("Signature=").nth(1).unwrap();
+        match result {
+            Ok(seen) => {
+                let shown = format!("{:?} {}", seen.headers, String::from_utf8_lossy(&seen.body));
+                assert!(
+                    !leaks && !shown.contains(signature) && shown.contains("r-1"),
+                    "{status} {header} {body}: {shown}"
+                );
+            }
+            Err(error) => assert!(leaks, "{status} {header} {body}: {error}"),
+        }
+        assert_eq!(running.gate.leak().is_some(), leaks, "{status} {header} {body}");
+    }
 }
 
 /// A server whose clock is `ahead` seconds ahead, and which refuses signatures of other times with this code.

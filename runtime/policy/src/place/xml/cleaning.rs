@@ -7,7 +7,7 @@ use super::{Document, text, walk};
 use crate::place::Fault;
 
 /// Removes all elements whose local names are `unwanted`, with everything in them, and all
-/// attributes with such names.
+/// attributes with such names, and all comments.
 ///
 /// Returns the changed document, or `None` if there was nothing to remove. Rejects documents that
 /// are not the XML this module reads. A root that is removed becomes an empty element.
@@ -32,6 +32,9 @@ pub fn remove(body: &[u8], unwanted: &dyn Fn(&str) -> bool) -> Result<Option<Vec
                 let tag = plain.unwrap_or_else(|| tag.borrow());
                 writer.write(if opens { Event::Start(tag) } else { Event::Empty(tag) });
             }
+        } else if matches!(event, Event::Comment(_)) {
+            // A comment may quote such an element.
+            removed = true;
         } else if !inside {
             writer.write(event);
         }
@@ -120,6 +123,7 @@ mod tests {
             ("<r><userData/><userData><userData>x</userData>y</userData>z</r>", "<r>z</r>"),
             ("<r><a userData=\"x\" b=\"&quot;\"/></r>", "<r><a userData=\"\" b=\"&quot;\"/></r>"),
             ("<userData>x</userData>", "<userData/>"),
+            ("<!-- a --><r><!-- <userData>x</userData> --><a>1</a></r>", "<r><a>1</a></r>"),
         ] {
             assert_eq!(removed(document), expected);
         }
