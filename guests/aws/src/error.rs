@@ -5,7 +5,7 @@ use wasm_cpi_sdk::Error;
 use crate::api::ApiError;
 
 /// The codes of requests that were not processed, because there were too many.
-const THROTTLED: [&str; 9] = [
+const THROTTLED: [&str; 10] = [
     "BandwidthLimitExceeded",
     "EC2ThrottledException",
     "PriorRequestNotComplete",
@@ -13,6 +13,7 @@ const THROTTLED: [&str; 9] = [
     "RequestThrottled",
     "RequestThrottledException",
     "SlowDown",
+    "SnapshotCreationPerVolumeRateExceeded",
     "Throttling",
     "ThrottlingException",
 ];
@@ -62,6 +63,11 @@ pub(crate) fn is_unauthorized(code: &str) -> bool {
     matches!(code, "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" | "Client.UnauthorizedOperation")
 }
 
+/// Returns true if AWS refuses the caller, whatever it asks for.
+pub(crate) fn refuses_caller(code: &str) -> bool {
+    is_unauthorized(code) || CREDENTIALS.contains(&code)
+}
+
 /// Returns what an operator can do about an error, if this is known by its code.
 pub(crate) fn remedy(error: &ApiError) -> Option<String> {
     let code = error.code();
@@ -79,6 +85,9 @@ pub(crate) fn remedy(error: &ApiError) -> Option<String> {
              may use this region"
                 .to_owned(),
         );
+    }
+    if code == "TagLimitExceeded" {
+        return Some("a resource of AWS has at most 50 tags; use fewer tags".to_owned());
     }
     if code.ends_with("LimitExceeded") && !is_throttled(code, error.status()) || code == "TooManyTargets" {
         return Some(

@@ -22,6 +22,8 @@ pub(crate) struct Properties {
     access_key_id: Option<Value>,
     secret_access_key: Option<Value>,
     session_token: Option<Value>,
+    /// Sealed by a preset that assumes the role, and exposed by one that does not.
+    role_arn: Option<Value>,
     region: Option<String>,
     ec2_endpoint: Option<String>,
     elb_endpoint: Option<String>,
@@ -75,6 +77,15 @@ impl Properties {
 
     fn check_credentials(&self) -> Result<(), Error> {
         let has = |value: &Option<Value>| value.as_ref().is_some_and(|value| !value.is_null() && value != "");
+        let is_assumed = self.role_arn.as_ref().and_then(Value::as_str).is_some_and(is_sealed);
+        if has(&self.role_arn) && !is_assumed {
+            return Err(invalid(
+                "role_arn",
+                "is set, but the preset does not assume a role",
+                "use the preset aws-assumed-role.json, aws-assumed-role-of-instance.json or aws-china-assumed-role.json, or \
+                 remove role_arn; a policy of your own that assumes the role must not expose role_arn",
+            ));
+        }
         let keys = [has(&self.access_key_id), has(&self.secret_access_key)];
         match text(&self.credentials_source).unwrap_or("static") {
             "static" if keys == [true, true] => Ok(()),

@@ -7,6 +7,7 @@ mod interfaces;
 mod modifications;
 mod networks;
 mod registration;
+mod routes;
 mod snapshots;
 mod tags;
 mod volumes;
@@ -20,7 +21,8 @@ pub(crate) use instance_types::InstanceType;
 pub(crate) use instances::Instance;
 pub(crate) use interfaces::Interface;
 pub(crate) use modifications::Modification;
-pub(crate) use networks::{Address, RouteTable, SecurityGroup};
+pub(crate) use networks::{Address, SecurityGroup};
+pub(crate) use routes::RouteTable;
 pub(crate) use volumes::Volume;
 
 use super::Query;

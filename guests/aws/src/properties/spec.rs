@@ -18,7 +18,7 @@ pub(crate) const SPEC: [(&str, Treatment); 33] = [
     ("aws.access_key_id", Treatment::Host),
     ("aws.secret_access_key", Treatment::Host),
     ("aws.session_token", Treatment::Host),
-    ("aws.role_arn", Treatment::Host),
+    ("aws.role_arn", Treatment::Read),
     ("aws.region", Treatment::Read),
     ("aws.ec2_endpoint", Treatment::Read),
     ("aws.elb_endpoint", Treatment::Read),

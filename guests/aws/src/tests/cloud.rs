@@ -33,6 +33,7 @@ struct Nic {
     index: usize,
     ends_with_vm: bool,
     tag: String,
+    prefix: String,
 }
 
 #[derive(Default)]
@@ -97,9 +98,19 @@ impl Cloud {
             "TerminateInstances" => self.end(&text("InstanceId.1")),
             "CreateNetworkInterface" => self.create_nic(form),
             "DescribeNetworkInterfaces" => {
-                let own = self.nics.iter().filter(|(_, nic)| nic.tag == text("Filter.1.Value.1"));
+                let own = self.nics.iter().filter(|(id, nic)| match form.get("NetworkInterfaceId.1") {
+                    Some(wanted) => *id == wanted,
+                    None => nic.tag == text("Filter.1.Value.1"),
+                });
                 let items: String = own.map(|(id, nic)| nic_item(id, nic)).collect();
                 format!("<R><networkInterfaceSet>{items}</networkInterfaceSet></R>")
+            }
+            "AssignPrivateIpAddresses" if self.nics.values().any(|nic| nic.prefix == text("Ipv4Prefix.1")) => {
+                failure("InvalidIPAddress.InUse")
+            }
+            "AssignPrivateIpAddresses" => {
+                self.nics.get_mut(&text("NetworkInterfaceId")).unwrap().prefix = text("Ipv4Prefix.1");
+                done()
             }
             "DeleteNetworkInterface" => match self.nics.get(&text("NetworkInterfaceId")) {
                 None => failure("InvalidNetworkInterfaceID.NotFound"),
@@ -181,7 +192,7 @@ impl Cloud {
                 (nic.vm, nic.index) = (Some(id.clone()), index);
             } else if field("SubnetId").is_some() {
                 let nic = self.new_id("eni");
-                self.nics.insert(nic, Nic { vm: Some(id.clone()), index, ends_with_vm: true, tag: String::new() });
+                self.nics.insert(nic, Nic { vm: Some(id.clone()), index, ends_with_vm: true, ..Nic::default() });
             }
         }
         self.vms.insert(id.clone(), Vm { has_ended: false, tags });
@@ -221,7 +232,9 @@ impl Cloud {
             id
         });
         self.tokens.insert(form["ClientToken"].clone(), id.clone());
-        format!("<R>{}</R>", nic_item(&id, &self.nics[&id]).replace("item>", "networkInterface>"))
+        let item = nic_item(&id, &self.nics[&id]);
+        let fields = item.strip_prefix("<item>").and_then(|item| item.strip_suffix("</item>")).unwrap();
+        format!("<R><networkInterface>{fields}</networkInterface></R>")
     }
 }
 
@@ -233,5 +246,8 @@ fn nic_item(id: &str, nic: &Nic) -> String {
         ),
         None => String::new(),
     };
-    format!("<item><networkInterfaceId>{id}</networkInterfaceId><macAddress>02:00</macAddress>{attachment}</item>")
+    let prefixes = format!("<ipv4PrefixSet><item><ipv4Prefix>{}</ipv4Prefix></item></ipv4PrefixSet>", nic.prefix);
+    format!(
+        "<item><networkInterfaceId>{id}</networkInterfaceId><macAddress>02:00</macAddress>{attachment}{prefixes}</item>"
+    )
 }

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use wasm_cpi_sdk::bindings::bosh::cpi::http::ErrorKind as Transport;
-use wasm_cpi_sdk::fake::{Answer, Fake, Installed};
-use wasm_cpi_sdk::{Cpi, ErrorKind, RetryAdvice};
+use wasm_cpi_sdk::fake::{AgentEvent, Answer, Fake, Installed};
+use wasm_cpi_sdk::{Cpi, ErrorKind, Json, Network, RetryAdvice};
 
 use super::answers::{
-    done, failure, failure_with, image, instance, interface, interfaces, launched, route_table, running,
+    done, failure, failure_with, groups, image, instance, interface, interfaces, launched, route_table, running,
 };
-use super::{cpi, manual, network, operations, properties, request, small, start, vip, with};
+use super::{cpi, form_of, manual, network, operations, properties, request, small, start, vip, with};
 
 fn advice(kind: &ErrorKind) -> Option<bool> {
     match kind {
@@ -26,6 +26,7 @@ fn a_launch_that_ec2_refuses_leaves_nothing_and_says_whether_to_retry() {
         (400, "InvalidParameterValue", false, ""),
         (400, "Unsupported", false, ""),
         (400, "InstanceLimitExceeded", false, "Service Quotas"),
+        (400, "TagLimitExceeded", false, "at most 50 tags"),
         (403, "UnauthorizedOperation", false, "ec2:RunInstances"),
         (401, "AuthFailure", false, "does not accept the credentials"),
     ] {
@@ -153,10 +154,10 @@ fn a_failure_after_the_launch_ends_the_instance_and_removes_what_points_to_it() 
     let sent = operations(&host);
     let undone = [
         "DeregisterInstancesFromLoadBalancer",
-        "TerminateInstances",
-        "DescribeInstances",
         "DescribeRouteTables",
         "DeleteRoute",
+        "TerminateInstances",
+        "DescribeInstances",
     ];
     assert_eq!(sent[sent.len() - 5..], undone, "{sent:?}");
 }
@@ -193,6 +194,12 @@ fn wrong_cloud_properties_and_networks_are_refused_before_anything_is_sent() {
         ("spot_bid_price", json!("cheap"), "cloud_properties.spot_bid_price: is not a number"),
         ("ephemeral_disk", json!({"use_instance_storage": true, "size": 1}), "cannot be combined with size"),
         ("metadata_options", json!({"http_token": "x"}), "metadata_options.http_token: is not an option"),
+        (
+            "root_disk",
+            json!({"kms_key_arn": "k"}),
+            "cloud_properties.root_disk.kms_key_arn is set, but encryption is off",
+        ),
+        ("ephemeral_disk", json!({"kms_key_arn": "k"}), "ephemeral_disk.kms_key_arn is set, but encryption is off"),
     ];
     for (name, value, part) in cases {
         let host = start(&[("DescribeImages", image())]);
@@ -201,6 +208,10 @@ fn wrong_cloud_properties_and_networks_are_refused_before_anything_is_sent() {
         assert!(!operations(&host).contains(&"RunInstances".to_owned()));
     }
     let subnet = || json!({"subnet": "subnet-1"});
+    let grouped = |network: Network, group: Value| Network {
+        extra: Json::raw(json!({"nic_group": group}).to_string()),
+        ..network
+    };
     for (networks, part) in [
         (vec![], "no manual or dynamic network"),
         (vec![vip()], "no manual or dynamic network"),
@@ -208,6 +219,11 @@ fn wrong_cloud_properties_and_networks_are_refused_before_anything_is_sent() {
         (vec![network("a", "manual", Some("10.0.0.5"), json!({}))], "networks.a: cloud_properties.subnet: is missing"),
         (vec![network("a", "odd", None, subnet())], "networks.a: type `odd` is not supported"),
         (vec![manual(), vip(), vip()], "two vip networks"),
+        (
+            vec![manual(), grouped(vip(), json!("two"))],
+            "networks.public: no manual or dynamic network has its nic_group `two`",
+        ),
+        (vec![grouped(manual(), json!(true))], "networks.default: nic_group: expected a text or a number, found true"),
         (
             vec![network("a", "dynamic", None, subnet()), network("b", "dynamic", None, subnet())],
             "two dynamic networks",
@@ -275,9 +291,9 @@ fn deleting_a_vm_removes_it_from_what_points_to_it_and_waits_until_it_has_ended(
         "DescribeTargetGroups",
         "DeregisterInstancesFromLoadBalancer",
         "DeregisterTargets",
-        "TerminateInstances",
         "DescribeRouteTables",
         "DeleteRoute",
+        "TerminateInstances",
         "DescribeInstances",
         "DescribeInstances",
     ];
@@ -286,6 +302,63 @@ fn deleting_a_vm_removes_it_from_what_points_to_it_and_waits_until_it_has_ended(
     assert!(
         host.logs().iter().any(|(_, line)| line.contains("ec2:DeleteRoute") || line.contains("DeleteRoute failed"))
     );
+}
+
+#[test]
+fn what_was_deleted_before_does_not_hide_other_target_groups_and_route_tables() {
+    let tag = |key: &str, value: &str| format!("<item><key>{key}</key><value>{value}</value></item>");
+    let tags =
+        [tag("bosh-cpi/target-groups", "gone tg"), tag("bosh-cpi/routes", "rtb-0=10.8.0.0/16 rtb-1=10.9.0.0/16")];
+    let missing = failure("TargetGroupNotFound");
+    let host = start(&[
+        ("DescribeInstances", instance("i-1", "running", &format!("<tagSet>{}</tagSet>", tags.concat()))),
+        ("DescribeTargetGroups", missing.clone()),
+        ("DescribeTargetGroups", missing),
+        ("DescribeTargetGroups", super::answers::target_groups(&[("tg", "arn:tg")])),
+        ("DeregisterTargets", done()),
+        ("DescribeRouteTables", route_table("rtb-1", "10.9.0.0/16", "i-1")),
+        ("DeleteRoute", done()),
+        ("TerminateInstances", done()),
+        ("DescribeInstances", instance("i-1", "terminated", "")),
+    ]);
+    cpi().delete_vm("i-1".into()).unwrap();
+    assert_eq!(form_of(&host, "DeregisterTargets")["TargetGroupArn"], "arn:tg");
+    assert_eq!(form_of(&host, "DeleteRoute")["RouteTableId"], "rtb-1");
+    // With a list of IDs, EC2 answers with an error if one does not exist.
+    let lookup = form_of(&host, "DescribeRouteTables");
+    assert_eq!((&*lookup["Filter.1.Name"], &*lookup["Filter.1.Value.2"]), ("route-table-id", "rtb-1"));
+    assert!(!lookup.contains_key("RouteTableId.1"));
+}
+
+#[test]
+fn deleting_a_vm_that_does_not_exist_removes_its_entry_in_the_registry() {
+    for found in ["<R/>".to_owned(), failure("InvalidInstanceID.NotFound")] {
+        let host = start(&[("DescribeInstances", found)]);
+        assert_eq!(cpi().delete_vm("i-1".into()).unwrap_err().kind, ErrorKind::VmNotFound);
+        assert_eq!(host.agent_events(), [AgentEvent::Deleted { registry_key: "i-1".into() }]);
+    }
+}
+
+#[test]
+fn missing_rights_and_groups_and_subnets_that_do_not_exist_are_not_retried() {
+    let denied = failure_with(403, "UnauthorizedOperation", "No.");
+    let two = groups(&[("sg-1", "web", "vpc-1"), ("sg-2", "web", "vpc-2")]);
+    let subnets = || ("DescribeSubnets", "<R/>".to_owned());
+    for (part, answers) in [
+        ("DescribeInstances", vec![("DescribeInstances", denied.clone()), ("TerminateInstances", denied.clone())]),
+        ("security group `web` does not exist", vec![("DescribeSecurityGroups", groups(&[])), subnets()]),
+        ("subnet `subnet-1` does not exist", vec![("DescribeSecurityGroups", two.clone()), subnets()]),
+        ("DescribeSubnets", vec![("DescribeSecurityGroups", two), ("DescribeSubnets", denied)]),
+    ] {
+        let web = ("DescribeSecurityGroups", groups(&[("sg-1", "web", "vpc-1")]));
+        let common = [("DescribeImages", image()), ("RunInstances", launched())];
+        let own = if answers[0].0 == web.0 { vec![] } else { vec![web] };
+        let _host = start(&[&common[..], &own, &answers].concat());
+        let vm = with(small(), "security_groups", json!(["web"]));
+        let error = cpi().create_vm(request(vm, vec![manual()])).unwrap_err();
+        assert!(error.message.contains(part), "{part}: {error}");
+        assert_eq!(advice(&error.kind), Some(false), "{part}: {error}");
+    }
 }
 
 #[test]
@@ -325,5 +398,5 @@ fn a_fast_deletion_names_the_instance_and_does_not_wait() {
         .install();
     cpi().delete_vm("i-1".into()).unwrap();
     assert_eq!(operations(&host), ["DescribeInstances", "TerminateInstances", "CreateTags"]);
-    assert_eq!(super::form_of(&host, "CreateTags")["Tag.1.Value"], "to be deleted");
+    assert_eq!(form_of(&host, "CreateTags")["Tag.1.Value"], "to be deleted");
 }

@@ -37,6 +37,7 @@ const SOURCES: &str = concat!(
     include_str!("../api/ec2/modifications.rs"),
     include_str!("../api/ec2/networks.rs"),
     include_str!("../api/ec2/registration.rs"),
+    include_str!("../api/ec2/routes.rs"),
     include_str!("../api/ec2/snapshots.rs"),
     include_str!("../api/ec2/tags.rs"),
     include_str!("../api/ec2/volumes.rs"),
@@ -88,7 +89,12 @@ fn presets_grant_exactly_what_the_needs_declare() {
     }
     for (name, text) in COMPLETE {
         let policy = parsed(text);
-        assert_eq!(policy["expose"], parsed(NEEDS)["expose"], "{name}");
+        let mut exposed = texts(&parsed(NEEDS)["expose"]);
+        // A preset that assumes a role keeps its name from the guest, which refuses one that it can read.
+        if policy["credentials"]["aws"].get("assume_role").is_some() {
+            exposed.retain(|name| name != "role_arn");
+        }
+        assert_eq!(texts(&policy["expose"]), exposed, "{name}");
         assert_eq!(policy["http"].as_array().unwrap().len(), parsed(NEEDS)["http"].as_array().unwrap().len(), "{name}");
         assert!(policy["credentials"]["aws"].is_object(), "{name}");
     }
@@ -197,6 +203,8 @@ fn fields_are_limited_where_one_operation_can_do_more_than_the_cpi() {
     for name in [
         "RunInstances",
         "CreateNetworkInterface",
+        "AssignPrivateIpAddresses",
+        "AssignIpv6Addresses",
         "ModifyNetworkInterfaceAttribute",
         "RegisterImage",
         "CopyImage",

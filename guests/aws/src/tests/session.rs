@@ -24,9 +24,13 @@ fn a_vm_exists_until_it_ends() {
 
 #[test]
 fn throttled_requests_and_internal_errors_are_repeated() {
-    for (status, code) in
-        [(503, "RequestLimitExceeded"), (400, "Throttling"), (500, "InternalError"), (503, "Unavailable")]
-    {
+    for (status, code) in [
+        (503, "RequestLimitExceeded"),
+        (400, "SnapshotCreationPerVolumeRateExceeded"),
+        (400, "Throttling"),
+        (500, "InternalError"),
+        (503, "Unavailable"),
+    ] {
         let host = start(&[
             ("DescribeInstances", failure_with(status, code, "Later.")),
             ("DescribeInstances", instance("i-1", "running", "")),
@@ -60,6 +64,7 @@ fn wrong_properties_are_rejected_by_name() {
         ("credentials_source", json!("env_or_profile"), "but keys are set"),
         ("credentials_source", json!("file"), "is not a source of credentials"),
         ("ec2_endpoint", json!("https://ec2.example/x"), "properties.ec2_endpoint"),
+        ("role_arn", json!("arn:aws:iam::1:role/bosh"), "role_arn: is set, but the preset does not assume a role"),
         ("dualstack", json!("a".repeat(40)), "properties.dualstack: is sealed"),
     ] {
         let mut all = properties();
@@ -67,5 +72,15 @@ fn wrong_properties_are_rejected_by_name() {
         let _host = start_with(all, &[]);
         let error = Aws::open().map(drop).unwrap_err();
         assert!(error.message.contains(part), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_role_that_the_preset_assumes_is_a_seal_and_accepted() {
+    for role in [json!("a".repeat(40)), json!(""), json!(null)] {
+        let mut all = properties();
+        all["role_arn"] = role;
+        let _host = start_with(all, &[]);
+        Aws::open().map(drop).unwrap();
     }
 }

@@ -57,6 +57,7 @@ fn a_vm_with_one_network_is_one_launch_between_two_reads() {
         ("KeyName", "bosh"),
         ("MaxCount", "1"),
         ("MinCount", "1"),
+        ("NetworkInterface.1.AssociatePublicIpAddress", "false"),
         ("NetworkInterface.1.DeleteOnTermination", "true"),
         ("NetworkInterface.1.DeviceIndex", "0"),
         ("NetworkInterface.1.PrivateIpAddress", "10.0.0.5"),
@@ -313,38 +314,6 @@ fn several_networks_get_interfaces_before_the_launch() {
     assert_eq!(macs, ["02:00:00:00:00:00", "02:00:00:00:00:01"]);
     let deleted: Vec<_> = (5..7).map(|index| host.request_form(index).unwrap()).collect();
     assert!(deleted.iter().all(|form| form["Attachment.DeleteOnTermination"] == "true"));
-}
-
-#[test]
-fn networks_of_a_nic_group_share_an_interface() {
-    let answers = [
-        ("DescribeImages", image()),
-        ("CreateNetworkInterface", interface(0)),
-        ("RunInstances", launched()),
-        ("DescribeInstances", running("i-1", &interfaces(1))),
-        ("ModifyNetworkInterfaceAttribute", done()),
-    ];
-    let host = start(&answers);
-    let mut networks = vec![
-        network("v4", "manual", Some("10.0.0.5"), json!({"subnet": "subnet-1"})),
-        network("v6", "manual", Some("2001:db8::5"), json!({"subnet": "subnet-1"})),
-        network("prefix4", "manual", Some("10.0.0.16"), json!({"subnet": "subnet-1"})),
-        network("prefix6", "manual", Some("2001:db8:0:0:1::"), json!({"subnet": "subnet-1"})),
-    ];
-    for (network, prefix) in networks.iter_mut().zip(["32", "128", "28", "80"]) {
-        network.extra = wasm_cpi_sdk::Json::raw(r#"{"nic_group": "1"}"#);
-        network.prefix = Some(prefix.to_owned());
-    }
-    cpi().create_vm(request(small(), networks)).unwrap();
-    let form = form_of(&host, "CreateNetworkInterface");
-    for (field, value) in [
-        ("PrivateIpAddress", "10.0.0.5"),
-        ("Ipv6Addresses.1.Ipv6Address", "2001:db8::5"),
-        ("Ipv4Prefix.1.Ipv4Prefix", "10.0.0.16/28"),
-        ("Ipv6Prefix.1.Ipv6Prefix", "2001:db8:0:0:1::/80"),
-    ] {
-        assert_eq!(form[field], value);
-    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use wasm_cpi_sdk::{Error, log};
 use super::properties::{VmDisk, VmProperties, invalid};
 use super::static_types;
 use crate::api::ec2::{Image, InstanceType};
+use crate::encryption::Encryption;
 use crate::properties::Properties;
 
 /// The name of the ephemeral disk. On Nitro the stemcell gives the NVMe device of an EBS volume this name.
@@ -71,7 +72,7 @@ impl BlockDevices {
     ) -> Result<(), Error> {
         self.ephemeral = Some(EPHEMERAL.to_owned());
         if disk.use_instance_storage != Some(true) {
-            let volume = ephemeral_volume(vm, properties, disk);
+            let volume = ephemeral_volume(vm, properties, disk)?;
             self.mappings.push(json!({"DeviceName": EPHEMERAL, "Ebs": volume}));
             return Ok(());
         }
@@ -137,14 +138,11 @@ fn root_volume(vm: &VmProperties, properties: &Properties, image: &Image, root: 
     set(&mut volume, "Iops", disk.iops.filter(|_| matches!(kind, "io1" | "io2" | "gp3")));
     set(&mut volume, "Throughput", disk.throughput.filter(|_| kind == "gp3"));
     // An image that is encrypted keeps its key if the request does not say anything.
-    if disk.encrypted.unwrap_or(properties.encrypted()) {
-        volume.insert("Encrypted".to_owned(), json!(true));
-        set(&mut volume, "KmsKeyId", disk.kms_key_arn.as_deref().or(properties.kms_key_arn()));
-    }
+    encrypt(&mut volume, "cloud_properties.root_disk", &disk, properties)?;
     Ok(Value::Object(volume))
 }
 
-fn ephemeral_volume(vm: &VmProperties, properties: &Properties, disk: &VmDisk) -> Value {
+fn ephemeral_volume(vm: &VmProperties, properties: &Properties, disk: &VmDisk) -> Result<Value, Error> {
     let size = match (disk.size, static_types::local_disks(vm.instance_type())) {
         (Some(mib), _) => gib(mib),
         (None, Some((local, _))) if !vm.uses_raw_storage() => {
@@ -163,12 +161,17 @@ fn ephemeral_volume(vm: &VmProperties, properties: &Properties, disk: &VmDisk) -
     volume.insert("DeleteOnTermination".to_owned(), json!(true));
     set(&mut volume, "Iops", disk.iops);
     set(&mut volume, "Throughput", disk.throughput);
-    // bosh-aws-cpi sends a key without `encrypted`, too, and EC2 refuses that.
-    if disk.encrypted.unwrap_or(properties.encrypted()) {
+    encrypt(&mut volume, "cloud_properties.ephemeral_disk", disk, properties)?;
+    Ok(Value::Object(volume))
+}
+
+fn encrypt(volume: &mut Map<String, Value>, part: &str, disk: &VmDisk, properties: &Properties) -> Result<(), Error> {
+    let encryption = Encryption::of_part(part, disk.encrypted, disk.kms_key_arn.as_deref(), properties)?;
+    if encryption.encrypted {
         volume.insert("Encrypted".to_owned(), json!(true));
-        set(&mut volume, "KmsKeyId", disk.kms_key_arn.as_deref().or(properties.kms_key_arn()));
+        set(volume, "KmsKeyId", encryption.key);
     }
-    Value::Object(volume)
+    Ok(())
 }
 
 fn set(volume: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {

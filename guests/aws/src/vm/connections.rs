@@ -86,16 +86,7 @@ impl Connections {
     /// Removes a VM from its load balancers and target groups, so that they stop sending connections to it. AWS does that,
     /// too, when the instance has ended, so a failure is only logged.
     pub(super) fn deregister(&self, session: &Session, vm: &str) {
-        let groups = match self.groups_query(session).map(|query| query.send()) {
-            Some(Ok(groups)) => groups,
-            Some(Err(error)) => {
-                if !error.is_not_found() {
-                    warn(vm, &error);
-                }
-                vec![]
-            }
-            None => vec![],
-        };
+        let groups = self.existing_groups(session, vm);
         let mut batch = Batch::default();
         let elbs = self.elbs.iter().map(|name| session.elb().deregister(name, vm));
         let groups = groups.iter().map(|group| session.elbv2().deregister(&group.arn, vm));
@@ -109,6 +100,34 @@ impl Connections {
         }
     }
 
+    /// Returns the target groups that exist.
+    fn existing_groups(&self, session: &Session, vm: &str) -> Vec<TargetGroup> {
+        match self.groups_query(session).map(|query| query.send()) {
+            None => vec![],
+            Some(Ok(groups)) => groups,
+            // One that was deleted hides the others.
+            Some(Err(error)) if error.is_not_found() => {
+                let mut batch = Batch::default();
+                let asked: Vec<_> =
+                    self.target_groups.iter().map(|name| batch.add(session.elbv2().target_groups(&[name]))).collect();
+                let mut answers = batch.send();
+                let mut groups = vec![];
+                for ticket in asked {
+                    match answers.take(&ticket) {
+                        Ok(found) => groups.extend(found),
+                        Err(error) if error.is_not_found() => {}
+                        Err(error) => warn(vm, &error),
+                    }
+                }
+                groups
+            }
+            Some(Err(error)) => {
+                warn(vm, &error);
+                vec![]
+            }
+        }
+    }
+
     /// Deletes the routes that still lead to a VM. Another VM may have taken them over.
     pub(super) fn withdraw(&self, session: &Session, vm: &str) -> Result<(), Error> {
         let mut ids: Vec<&str> = self.routes.iter().map(|route| route.table_id.as_str()).collect();
@@ -118,10 +137,7 @@ impl Connections {
             return Ok(());
         }
         let ec2 = session.ec2();
-        let tables = match ec2.route_tables(&ids).send() {
-            Err(error) if error.is_not_found() => return Ok(()),
-            tables => tables?,
-        };
+        let tables = ec2.route_tables(&ids).send()?;
         for route in &self.routes {
             let leads_here = |table: &RouteTable| {
                 table.id == route.table_id

@@ -2,7 +2,8 @@
 //! runs, and connects it. If a step fails, all earlier steps are undone before the error is returned, also when the
 //! call is ending.
 
-mod failure;
+pub(super) mod failure;
+mod in_doubt;
 mod launch;
 mod partial_vm;
 mod plan;
@@ -68,8 +69,8 @@ impl Build<'_> {
         let query = ec2.instance(vm).passing(UNKNOWN_YET);
         let poll = Poll::for_at_most(RUNNING_TIMEOUT).with_jitter();
         poll.until(&format!("instance `{vm}` to run"), || {
-            let found = query.send()?.into_iter().find(|instance| instance.id == vm);
-            match found {
+            let found = query.send().map_err(Failure::from)?;
+            match found.into_iter().find(|instance| instance.id == vm) {
                 Some(instance) if instance.state == "running" => Ok(Some(instance)),
                 Some(instance) if instance.state == "pending" => Ok(None),
                 Some(instance) => Err(failure::ended(&instance)),

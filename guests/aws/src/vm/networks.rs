@@ -60,7 +60,8 @@ impl Networks {
                 }
                 "dynamic" => {
                     let subnet = subnet(network, properties.subnet)?;
-                    let (group, networks) = (network.name.clone(), vec![network.name.clone()]);
+                    let group = group(network)?.unwrap_or_else(|| network.name.clone());
+                    let networks = vec![network.name.clone()];
                     dynamic = Some(Nic { group, subnet, networks, is_dynamic: true, ..Nic::default() });
                 }
                 "vip" if vip.is_some() => {
@@ -140,7 +141,10 @@ fn plan_vip(network: &Network, nics: &[Nic]) -> Result<Vip, Error> {
     let ip = ip.ok_or_else(|| invalid(network, "a vip network needs an ip; set it in the deployment"))?;
     let nic = match group(network)? {
         None => 0,
-        Some(group) => nics.iter().position(|nic| nic.group == group).unwrap_or(0),
+        Some(group) => nics.iter().position(|nic| nic.group == group).ok_or_else(|| {
+            let what = format!("no manual or dynamic network has its nic_group `{group}`; correct it, or remove it");
+            invalid(network, &what)
+        })?,
     };
     Ok(Vip { ip, nic })
 }
@@ -152,11 +156,12 @@ fn subnet(network: &Network, subnet: Option<String>) -> Result<String, Error> {
 
 /// Returns the `nic_group` of a network, which is a text or a number.
 fn group(network: &Network) -> Result<Option<String>, Error> {
-    Ok(match &network.extra.value()?["nic_group"] {
-        Value::String(group) if !group.is_empty() => Some(group.clone()),
-        Value::Number(group) => Some(group.to_string()),
-        _ => None,
-    })
+    match &network.extra.value()?["nic_group"] {
+        Value::Null => Ok(None),
+        Value::String(group) => Ok(Some(group.clone()).filter(|group| !group.is_empty())),
+        Value::Number(group) => Ok(Some(group.to_string())),
+        other => Err(invalid(network, &format!("nic_group: expected a text or a number, found {other}; correct it"))),
+    }
 }
 
 fn invalid(network: &Network, what: &str) -> Error {

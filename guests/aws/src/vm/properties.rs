@@ -124,7 +124,7 @@ impl VmProperties {
     /// Returns the most that a spot instance may cost, or `None` for an instance on demand.
     pub(super) fn max_price(&self) -> Result<Option<String>, Error> {
         match &self.spot_bid_price {
-            None | Some(Value::Null) => Ok(None),
+            None => Ok(None),
             Some(Value::Number(price)) => Ok(Some(price.to_string())),
             Some(Value::String(price)) if price.parse::<f64>().is_ok_and(f64::is_finite) => Ok(Some(price.clone())),
             Some(_) => Err(invalid("spot_bid_price", "is not a number; set it to US dollars per hour, such as 0.05")),

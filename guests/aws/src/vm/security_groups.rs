@@ -2,6 +2,7 @@
 
 use wasm_cpi_sdk::Error;
 
+use super::create::failure::Failure;
 use super::networks::Networks;
 use super::properties::VmProperties;
 use crate::api::Query;
@@ -42,7 +43,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// Returns the IDs of all groups. A name that exists in several VPCs is that of the VPC of the subnet.
-    pub(super) fn ids(&self, session: &Session, found: &[SecurityGroup], subnet: &str) -> Result<Vec<String>, Error> {
+    pub(super) fn ids(&self, session: &Session, found: &[SecurityGroup], subnet: &str) -> Result<Vec<String>, Failure> {
         let with = |name: &str| found.iter().filter(|group| group.name == name).collect::<Vec<_>>();
         let is_ambiguous = self.names().into_iter().any(|name| with(name).len() > 1);
         let vpc = if is_ambiguous { Some(vpc(session, subnet)?) } else { None };
@@ -55,8 +56,8 @@ impl<'a> Wanted<'a> {
                     with(group).into_iter().filter(|found| vpc.as_ref().is_none_or(|vpc| *vpc == found.vpc)).collect();
                 match fitting.as_slice() {
                     [only] => only.id.clone(),
-                    [] => return Err(invalid(group, "does not exist in the VPC; create it, or correct the name")),
-                    _ => return Err(invalid(group, "is the name of several groups in the VPC; use the ID of one")),
+                    [] => Err(invalid(group, "does not exist in the VPC; create it, or correct the name"))?,
+                    _ => Err(invalid(group, "is the name of several groups in the VPC; use the ID of one"))?,
                 }
             };
             if !ids.contains(&id) {
@@ -67,10 +68,11 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn vpc(session: &Session, subnet: &str) -> Result<String, Error> {
+fn vpc(session: &Session, subnet: &str) -> Result<String, Failure> {
     let found = session.ec2().subnets(&[subnet]).send()?;
     let own = found.into_iter().find(|found| found.id == subnet);
-    own.map(|subnet| subnet.vpc).ok_or_else(|| Error::cloud(format!("subnet `{subnet}` does not exist; correct it")))
+    let missing = || Error::cpi(format!("subnet `{subnet}` does not exist; correct it"));
+    Ok(own.map(|subnet| subnet.vpc).ok_or_else(missing)?)
 }
 
 /// Returns true if the text is an ID. Names can begin with `sg-`, too, as bosh-aws-cpi defines it.
@@ -80,5 +82,5 @@ fn is_id(group: &str) -> bool {
 }
 
 fn invalid(group: &str, what: &str) -> Error {
-    Error::cloud(format!("security group `{group}` {what}"))
+    Error::cpi(format!("security group `{group}` {what}"))
 }

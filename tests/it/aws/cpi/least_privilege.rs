@@ -51,6 +51,9 @@ fn use_everything(cpi: &Cpi<'_>) {
     let mut several = cpi.manual("10.0.0.22");
     several["other"] =
         json!({"type": "manual", "ip": "10.0.0.23", "cloud_properties": {"subnet": cpi.cloud["subnet"]}});
+    let prefix = |ip: &str, length: &str| json!({"type": "manual", "ip": ip, "prefix": length, "nic_group": "other", "cloud_properties": {"subnet": cpi.cloud["subnet"]}});
+    several["prefix"] = prefix("10.0.0.64", "28");
+    several["prefix6"] = prefix("2001:db8:0:0:1::", "80");
     // The route exists, and leads to this VM from now on.
     let (other, _) = cpi.create_vm(json!(["agent-2", cpi.stemcell(), properties, several, [], {}]));
     if let Some(gateway) = cpi.gateway {

@@ -14,7 +14,7 @@ fn a_vm_can_have_several_networks_addresses_of_both_versions_and_prefixes() {
     let network = |ip: &str, prefix: &str, group: &str| json!({"type": "manual", "ip": ip, "prefix": prefix, "nic_group": group, "cloud_properties": {"subnet": subnet}});
     let networks = json!({
         "v4": network("10.0.0.30", "32", "one"), "v6": network("2001:db8:0:0::30", "128", "one"),
-        "prefix": network("10.0.0.64", "28", "one"), "other": network("10.0.0.31", "32", "two"),
+        "prefix": network("10.0.0.64", "28", "one"), "prefix6": network("2001:db8:0:0:1::", "80", "one"), "other": network("10.0.0.31", "32", "two"),
     });
     let (vm, _) = cpi.create_vm(cpi.vm(cpi.small(), networks));
     let data = cpi.user_data(&vm);
@@ -22,6 +22,7 @@ fn a_vm_can_have_several_networks_addresses_of_both_versions_and_prefixes() {
     assert!(macs[0].is_string() && macs[0] == macs[1] && macs[0] == macs[2] && macs[0] != macs[3], "{macs:?}");
     let own = [("InstanceId.1", vm.as_str())];
     assert!(cpi.listed("DescribeInstances", &own, "ipv4Prefix").contains(&"10.0.0.64/28".to_owned()));
+    assert!(cpi.listed("DescribeInstances", &own, "ipv6Prefix").contains(&"2001:db8:0:0:1::/80".to_owned()));
     cpi.ok("delete_vm", json!([vm]));
     assert_eq!(cpi.contents(), before);
 }

@@ -39,6 +39,7 @@ struct Chooser<'a> {
 
 /// Chooses the addresses that the parameters of a new interface describe.
 pub(super) fn choose(state: &mut State, subnet: &Item, given: &Value) -> Result<Addresses, Error> {
+    refuse_prefixes_with_addresses(given)?;
     let mut chooser = Chooser { state, subnet: subnet.clone(), chosen: Vec::new() };
     let specified = list(given, "PrivateIpAddresses");
     let marked: Vec<&str> = specified
@@ -73,6 +74,21 @@ pub(super) fn choose(state: &mut State, subnet: &Item, given: &Value) -> Result<
     let ipv4_prefixes = prefixes("Ipv4Prefix", "Ipv4PrefixCount", false, IPV4_PREFIX)?;
     let ipv6_prefixes = prefixes("Ipv6Prefix", "Ipv6PrefixCount", true, IPV6_PREFIX)?;
     Ok(Addresses { primary, secondary, ipv6, ipv4_prefixes, ipv6_prefixes })
+}
+
+/// EC2 takes prefixes of a new interface only without addresses of the same version of IP.
+fn refuse_prefixes_with_addresses(given: &Value) -> Result<(), Error> {
+    let ipv4 = ["PrivateIpAddress", "PrivateIpAddresses", "SecondaryPrivateIpAddressCount"];
+    let ipv6 = ["Ipv6Addresses", "Ipv6AddressCount"];
+    for (prefixes, addresses) in
+        [(["Ipv4Prefix", "Ipv4PrefixCount"], &ipv4[..]), (["Ipv6Prefix", "Ipv6PrefixCount"], &ipv6[..])]
+    {
+        let first = |names: &[&'static str]| names.iter().copied().find(|name| given.get(*name).is_some());
+        if let (Some(prefix), Some(address)) = (first(&prefixes), first(addresses)) {
+            return Err(combination(format!("The parameter {prefix} cannot be used together with {address}.")));
+        }
+    }
+    Ok(())
 }
 
 impl Chooser<'_> {

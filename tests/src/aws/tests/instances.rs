@@ -118,7 +118,6 @@ fn a_launch_creates_interfaces_volumes_and_tags_at_once() {
         ("NetworkInterface.1.SecurityGroupId.1", group.as_str()),
         ("NetworkInterface.1.PrivateIpAddress", "10.0.0.20"),
         ("NetworkInterface.1.Ipv6Addresses.1.Ipv6Address", "2001:db8:0:0::20"),
-        ("NetworkInterface.1.Ipv4Prefix.1.Ipv4Prefix", "10.0.0.64/28"),
         ("NetworkInterface.1.AssociatePublicIpAddress", "true"),
         ("BlockDeviceMapping.1.DeviceName", "/dev/sdb"),
         ("BlockDeviceMapping.1.Ebs.VolumeSize", "20"),
@@ -139,7 +138,6 @@ fn a_launch_creates_interfaces_volumes_and_tags_at_once() {
     assert_eq!(first.status, 200, "{}", text(&first));
     for part in [
         "<ipv6Address>2001:db8::20<",
-        "<ipv4Prefix>10.0.0.64/28<",
         "<deviceName>/dev/sdb<",
         "<deviceName>/dev/xvda<",
         "<ipAddress>203.0.113.",

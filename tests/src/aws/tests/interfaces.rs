@@ -35,6 +35,20 @@ fn an_address_belongs_to_one_interface() {
 }
 
 #[test]
+fn a_new_interface_has_prefixes_or_addresses_of_a_version_of_ip() {
+    let cloud = Cloud::new();
+    for (prefix, address) in [
+        (("Ipv4Prefix.1.Ipv4Prefix", "10.0.0.32/28"), ("PrivateIpAddress", "10.0.0.10")),
+        (("Ipv4PrefixCount", "1"), ("SecondaryPrivateIpAddressCount", "1")),
+        (("Ipv6Prefix.1.Ipv6Prefix", "2001:db8:0:0:1::/80"), ("Ipv6Addresses.1.Ipv6Address", "2001:db8::10")),
+    ] {
+        let code = element(&create(&cloud, &[prefix, address]), "Code");
+        assert_eq!(code.as_deref(), Some("InvalidParameterCombination"), "{prefix:?} {address:?}");
+        assert_eq!(create(&cloud, &[prefix]).status, 200, "{prefix:?}");
+    }
+}
+
+#[test]
 fn addresses_and_prefixes_are_assigned() {
     let cloud = Cloud::new();
     let id = element(&create(&cloud, &[]), "networkInterfaceId").unwrap_or_default();

@@ -28,7 +28,6 @@ pub(crate) struct AttachedVolume {
     pub(crate) device: String,
     pub(crate) volume: String,
     pub(crate) status: String,
-    pub(crate) delete_on_termination: bool,
 }
 
 impl Instance {
@@ -73,7 +72,6 @@ impl AttachedVolume {
             device: item.required_text("deviceName")?.to_owned(),
             volume: item.required_text("ebs/volumeId")?.to_owned(),
             status: text_or_empty(item, "ebs/status"),
-            delete_on_termination: item.parsed("ebs/deleteOnTermination")?.unwrap_or(false),
         })
     }
 }

@@ -6,29 +6,35 @@ use wasm_cpi_sdk::xml::{Element, XmlError};
 use super::{Ec2, nothing, operation, text_or_empty, texts};
 use crate::api::Query;
 
+/// The error for an interface that was just created and is not known everywhere.
+const UNKNOWN_YET: &[&str] = &["InvalidNetworkInterfaceID.NotFound"];
+
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interface {
     pub(crate) id: String,
     pub(crate) mac: String,
     pub(crate) private_ip: Option<String>,
-    pub(crate) ipv6: Vec<String>,
-    /// The state of an interface on its own: `available` or `in-use`.
-    pub(crate) status: String,
+    /// The delegated prefixes, as `ADDRESS/LENGTH`.
+    pub(crate) prefixes: Vec<String>,
     pub(crate) attachment: Option<String>,
     pub(crate) device_index: Option<u32>,
 }
 
 pub(super) fn read(item: &Element) -> Result<Interface, XmlError> {
+    let prefixes = ["ipv4PrefixSet/item/ipv4Prefix", "ipv6PrefixSet/item/ipv6Prefix"];
     Ok(Interface {
         id: item.required_text("networkInterfaceId")?.to_owned(),
         mac: text_or_empty(item, "macAddress"),
         private_ip: item.text("privateIpAddress").map(str::to_owned),
-        ipv6: texts(item, "ipv6AddressesSet/item/ipv6Address"),
-        status: text_or_empty(item, "status"),
+        prefixes: prefixes.into_iter().flat_map(|path| texts(item, path)).collect(),
         attachment: item.text("attachment/attachmentId").map(str::to_owned),
         device_index: item.parsed("attachment/deviceIndex")?,
     })
+}
+
+fn read_all(answer: &Element) -> Result<Vec<Interface>, XmlError> {
+    answer.items("networkInterfaceSet/item").into_iter().map(read).collect()
 }
 
 impl Ec2 {
@@ -45,10 +51,28 @@ impl Ec2 {
             .changes(format!("deleted network interface {id}"))
     }
 
+    /// Delegates a prefix to an interface. The name of the operation depends on the version of IP.
+    pub(crate) fn assign_prefix(&self, interface: &str, prefix: &str) -> Query<()> {
+        let operation = if prefix.contains(':') {
+            operation("AssignIpv6Addresses").set("Ipv6Prefix", [prefix])
+        } else {
+            operation("AssignPrivateIpAddresses").set("Ipv4Prefix", [prefix])
+        };
+        self.repeatable(operation.set("NetworkInterfaceId", interface), nothing)
+            .passing(UNKNOWN_YET)
+            .changes(format!("assigned prefix {prefix} to network interface {interface}"))
+    }
+
+    /// Returns an interface that was just created.
+    pub(crate) fn interface(&self, id: &str) -> Query<Vec<Interface>> {
+        self.repeatable(operation("DescribeNetworkInterfaces").set("NetworkInterfaceId", [id]), read_all)
+            .passing(UNKNOWN_YET)
+    }
+
     /// Returns the interfaces with this tag.
     pub(crate) fn interfaces_tagged(&self, key: &str, value: &str) -> Query<Vec<Interface>> {
         let operation = operation("DescribeNetworkInterfaces").filter(&format!("tag:{key}"), [value]);
-        self.repeatable(operation, |answer| answer.items("networkInterfaceSet/item").into_iter().map(read).collect())
+        self.repeatable(operation, read_all)
     }
 
     pub(crate) fn set_source_dest_check(&self, interface: &str, value: bool) -> Query<()> {

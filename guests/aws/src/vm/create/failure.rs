@@ -19,7 +19,7 @@ const PASSING: [&str; 6] = [
 ];
 
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(in crate::vm) struct Failure {
     pub(super) message: String,
     pub(super) ok_to_retry: bool,
 }
@@ -41,6 +41,13 @@ impl Failure {
                 self.message
             )),
         }
+    }
+}
+
+/// An error that keeps whether the Director may try again, for waits, which end with an [`Error`].
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Self::vm_creation_failed(failure.message).ok_to_retry(failure.ok_to_retry)
     }
 }
 

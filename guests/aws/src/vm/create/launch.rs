@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use wasm_cpi_sdk::agent::{self, Encoding, NetworkAddition, Settings};
+use wasm_cpi_sdk::poll::Poll;
 use wasm_cpi_sdk::{DiskHint, Seal, log};
 
 use super::super::networks::Nic;
 use super::Build;
 use super::failure::Failure;
+use super::in_doubt::InDoubt;
 use super::partial_vm::PartialVm;
 use crate::api::ApiError;
 use crate::error::is_capacity;
@@ -36,20 +38,44 @@ impl Build<'_> {
         tags.insert(VM_NAME, &partial.name);
         for (index, nic) in self.networks.nics.iter().enumerate() {
             let mut parameters = self.interface(nic);
-            parameters
-                .insert("ClientToken".to_owned(), json!(self.session.tokens.token(&format!("interface {index}"))));
+            let token = self.session.tokens.token(&format!("interface {index}"));
+            parameters.insert("ClientToken".to_owned(), json!(token));
             parameters.insert("TagSpecification".to_owned(), tags.specification(&["network-interface"]));
             let query = self.session.ec2().create_interface(&Value::Object(parameters));
-            let created = query.passing(PASSING).for_at_most(ADDRESS_BUDGET).send();
-            partial.interface_may_exist |= created.as_ref().is_err_and(ApiError::may_have_succeeded);
+            let query = query.passing(PASSING).for_at_most(ADDRESS_BUDGET);
+            let created = query.send();
+            if created.as_ref().is_err_and(ApiError::may_have_succeeded) {
+                partial.interface_in_doubt = Some(InDoubt { token, request: query });
+            }
             let created = created?;
             let id = created.id.clone();
             partial.interfaces.push(created);
+            for prefix in [&nic.ipv4_prefix, &nic.ipv6_prefix].into_iter().flatten() {
+                self.assign_prefix(&id, prefix)?;
+            }
             if self.properties.has_public_ip() {
                 self.session.ec2().set_public_address(&id, true).send()?;
             }
         }
         Ok(())
+    }
+
+    /// Delegates a prefix to an interface. EC2 refuses this in the request that creates the interface with an address.
+    fn assign_prefix(&self, interface: &str, prefix: &str) -> Result<(), Failure> {
+        let ec2 = self.session.ec2();
+        let (assign, lookup) = (ec2.assign_prefix(interface, prefix), ec2.interface(interface));
+        let poll = Poll::for_at_most(ADDRESS_BUDGET).with_jitter();
+        poll.until(&format!("prefix {prefix} to be free for network interface {interface}"), || {
+            let Err(error) = assign.send() else { return Ok(Some(())) };
+            // An earlier request may have had its effect although its answer got lost.
+            let found = lookup.send().map_err(Failure::from)?;
+            match found.iter().any(|found| found.prefixes.iter().any(|own| own == prefix)) {
+                true => Ok(Some(())),
+                false if error.is("InvalidIPAddress.InUse") => Ok(None),
+                false => Err(Failure::from(error).into()),
+            }
+        })
+        .map_err(Failure::from)
     }
 
     pub(super) fn settings(&self, partial: &PartialVm) -> Settings {
@@ -109,10 +135,13 @@ impl Build<'_> {
         let token = self.session.tokens.token(resource);
         parameters.insert("ClientToken".to_owned(), json!(token));
         let query = self.session.ec2().run_instances(&Value::Object(parameters));
-        let launched = query.passing(PASSING).for_at_most(ADDRESS_BUDGET).send();
+        let query = query.passing(PASSING).for_at_most(ADDRESS_BUDGET);
+        let launched = query.send();
         match &launched {
             Ok(vm) => partial.instance = Some(vm.clone()),
-            Err(error) if error.may_have_succeeded() => partial.launches_in_doubt.push(token),
+            Err(error) if error.may_have_succeeded() => {
+                partial.launches_in_doubt.push(InDoubt { token, request: query });
+            }
             Err(_) => {}
         }
         launched
@@ -158,9 +187,9 @@ impl Build<'_> {
             let mut interface = self.interface(nic);
             interface.insert("DeviceIndex".to_owned(), json!(index));
             interface.insert("DeleteOnTermination".to_owned(), json!(true));
-            if self.properties.has_public_ip() {
-                interface.insert("AssociatePublicIpAddress".to_owned(), json!(true));
-            }
+            // Without this, the subnet decides (MapPublicIpOnLaunch), and not the operator's cloud-config.
+            let has_public_ip = json!(self.properties.has_public_ip());
+            interface.insert("AssociatePublicIpAddress".to_owned(), has_public_ip);
             Value::Object(interface)
         });
         new.collect()
@@ -168,11 +197,9 @@ impl Build<'_> {
 
     /// Returns the parameters that a new interface has in both requests.
     fn interface(&self, nic: &Nic) -> Map<String, Value> {
-        let list = |name: &str, value: &Option<String>| value.as_ref().map(|value| json!([{name: value}]));
         let parameters = json!({
             "SubnetId": nic.subnet, "SecurityGroupId": self.plan.security_groups, "PrivateIpAddress": nic.ipv4,
-            "Ipv6Addresses": list("Ipv6Address", &nic.ipv6), "Ipv4Prefix": list("Ipv4Prefix", &nic.ipv4_prefix),
-            "Ipv6Prefix": list("Ipv6Prefix", &nic.ipv6_prefix),
+            "Ipv6Addresses": nic.ipv6.as_ref().map(|address| json!([{"Ipv6Address": address}])),
         });
         parameters.as_object().cloned().unwrap_or_default()
     }

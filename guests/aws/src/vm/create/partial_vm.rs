@@ -4,6 +4,7 @@ use wasm_cpi_sdk::{Error, clock};
 
 use super::super::connections::Connections;
 use super::super::deletion::{self, UNKNOWN_YET};
+use super::in_doubt::InDoubt;
 use super::launch::VM_NAME;
 use crate::api::Batch;
 use crate::api::ec2::Interface;
@@ -14,12 +15,10 @@ use crate::session::Session;
 pub(super) struct PartialVm {
     pub(super) name: String,
     pub(super) instance: Option<String>,
-    /// The tokens of launches that may have succeeded although their answers got lost.
-    pub(super) launches_in_doubt: Vec<String>,
+    pub(super) launches_in_doubt: Vec<InDoubt<String>>,
     /// The interfaces that were created before the instance, in the order of the NICs.
     pub(super) interfaces: Vec<Interface>,
-    /// True if an interface may exist that is not among them.
-    pub(super) interface_may_exist: bool,
+    pub(super) interface_in_doubt: Option<InDoubt<Interface>>,
 }
 
 impl PartialVm {
@@ -29,22 +28,20 @@ impl PartialVm {
             instance: None,
             launches_in_doubt: vec![],
             interfaces: vec![],
-            interface_may_exist: false,
+            interface_in_doubt: None,
         }
     }
 
     /// Deletes all resources. The error says what may be left.
-    pub(super) fn undo(&self, session: &Session, connections: &Connections) -> Result<(), Error> {
+    pub(super) fn undo(mut self, session: &Session, connections: &Connections) -> Result<(), Error> {
         let mut problems: Vec<Error> = vec![];
         let mut instances: Vec<String> = self.instance.iter().cloned().collect();
-        for token in &self.launches_in_doubt {
-            match session.ec2().instances_with_token(token).send() {
-                Ok(found) => instances.extend(found.into_iter().filter(|found| !found.is_gone()).map(|found| found.id)),
-                Err(error) => {
-                    problems.push(
-                        Error::from(error).context(format_args!("it is not known whether VM {} exists", self.name)),
-                    );
-                }
+        for launch in std::mem::take(&mut self.launches_in_doubt) {
+            let what = format!("an instance of VM {}", self.name);
+            let search = session.ec2().instances_with_token(&launch.token);
+            match launch.resolve(&what, &search, |id| id, |found| Some(found.id)) {
+                Ok(found) => instances.extend(found),
+                Err(error) => problems.push(error),
             }
         }
         let mut end_together = !instances.is_empty();
@@ -53,12 +50,12 @@ impl PartialVm {
             // If they are marked, EC2 deletes the interfaces, even if this call ends before the instance does.
             let is_marked = self.interfaces.is_empty() || self.mark_interfaces(session, instance);
             end_together &= is_marked;
+            problems.extend(connections.withdraw(session, instance).err());
             let ended = deletion::terminate(session, instance).and_then(|()| {
                 let waited = deletion::wait_until_ended(session, instance);
                 waited.or_else(|error| if is_marked && clock::ending().is_some() { Ok(()) } else { Err(error) })
             });
             problems.extend(ended.err().map(|error| error.context(format_args!("deleting instance {instance}"))));
-            problems.extend(connections.withdraw(session, instance).err());
         }
         if !(end_together && clock::ending().is_some()) {
             problems.extend(self.delete_interfaces(session));
@@ -82,21 +79,17 @@ impl PartialVm {
         marked == attached.len() && self.interfaces.iter().all(|own| attached.iter().any(|found| found.id == own.id))
     }
 
-    fn delete_interfaces(&self, session: &Session) -> Vec<Error> {
+    fn delete_interfaces(&mut self, session: &Session) -> Vec<Error> {
         let mut problems = vec![];
         let mut ids: Vec<String> = self.interfaces.iter().map(|interface| interface.id.clone()).collect();
-        if self.interface_may_exist {
-            match session.ec2().interfaces_tagged(VM_NAME, &self.name).send() {
-                Ok(found) => {
-                    let others: Vec<String> = found.into_iter().map(|interface| interface.id).collect();
-                    ids.extend(others);
-                    ids.sort_unstable();
-                    ids.dedup();
-                }
-                Err(error) => {
-                    let what = format!("it is not known whether VM {} has another network interface", self.name);
-                    problems.push(Error::from(error).context(what));
-                }
+        if let Some(creation) = self.interface_in_doubt.take() {
+            let what = format!("a network interface of VM {}", self.name);
+            let search = session.ec2().interfaces_tagged(VM_NAME, &self.name);
+            let id_of_other =
+                |found: Interface| self.interfaces.iter().all(|own| own.id != found.id).then_some(found.id);
+            match creation.resolve(&what, &search, |created| created.id, id_of_other) {
+                Ok(found) => ids.extend(found),
+                Err(error) => problems.push(error),
             }
         }
         for id in &ids {
