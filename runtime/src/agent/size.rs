@@ -3,6 +3,9 @@
 //! A guest must not measure settings, because their length depends on secrets. So what the guest
 //! adds is bounded alone, and everything else is compared with the limits before the guest runs:
 //! in the largest form that a guest can ask for, with room for its additions.
+//!
+//! The length is constant before a slot writes the settings. A slot that escapes characters of theirs, such as a form
+//! with `+` of base64, makes it depend on how many there are; SECURITY.md lists these slots.
 
 use super::additions::{Additions, Encoding};
 use super::{AgentError, networks, settings};
@@ -227,6 +230,45 @@ mod tests {
                 })
                 .collect();
             assert!(lengths.iter().all(|length| *length == lengths[0]), "{encodings:?}: {lengths:?}");
+        }
+    }
+
+    /// Returns the length of a body in which this place holds the text.
+    fn length_in_slot(place: &str, kind: &str, body: &str, text: &str) -> usize {
+        use wasm_cpi_policy::place::Place;
+        let mut headers = vec![("content-type".to_owned(), kind.to_owned())];
+        let mut body = body.as_bytes().to_vec();
+        let place: Place = place.parse().unwrap();
+        assert!(place.replace(&mut headers, &mut body, &mut |_| Some(text.to_owned())).unwrap());
+        body.len()
+    }
+
+    #[test]
+    fn secrets_of_one_length_have_one_length_in_slots_that_do_not_escape_what_they_hold() {
+        use Encoding::{Base64, Base64Url, JsonString};
+        let (json, xml) = (("json:/a", "application/json", r#"{"a":"x"}"#), ("xml:E", "text/xml", "<E>x</E>"));
+        let form = ("form:F", "application/x-www-form-urlencoded", "F=x");
+        let plain = ("body", "text/plain", "x");
+        let secrets = ["ab~c?d>eoo~p", "ab~c?dreoo~p", "abocndreoovp", "a<b&c>d'eoop"];
+        for (slots, encodings) in [
+            (&[plain][..], &[][..]),
+            (&[plain], &[JsonString]),
+            (&[plain, json, xml], &[Base64]),
+            (&[plain, json, xml], &[JsonString, Base64]),
+            (&[plain, json, xml, form], &[Base64Url]),
+            (&[plain, json, xml, form], &[JsonString, Base64Url]),
+            (&[plain, json, xml, form], &[Base64Url, JsonString]),
+        ] {
+            for (place, kind, body) in slots {
+                let length = |secret: &str, name: &str| {
+                    let data = |name: &str| json!({"key": secret, "name": name}).as_object().unwrap().clone();
+                    let text = settings::encode(data(name), data(""), encodings).pop().unwrap();
+                    length_in_slot(place, kind, body, &text)
+                };
+                let lengths: Vec<usize> =
+                    secrets.iter().flat_map(|secret| ["", "x", "xy", "xyz"].map(|name| length(secret, name))).collect();
+                assert!(lengths.iter().all(|length| *length == lengths[0]), "{place} {encodings:?}: {lengths:?}");
+            }
         }
     }
 
