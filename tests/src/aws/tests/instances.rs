@@ -136,12 +136,9 @@ fn a_launch_creates_interfaces_volumes_and_tags_at_once() {
     ];
     let first = launch_with(&cloud, &parameters);
     assert_eq!(first.status, 200, "{}", text(&first));
-    for part in [
-        "<ipv6Address>2001:db8::20<",
-        "<deviceName>/dev/sdb<",
-        "<deviceName>/dev/xvda<",
-        "<ipAddress>203.0.113.",
-    ] {
+    for part in
+        ["<ipv6Address>2001:db8::20<", "<deviceName>/dev/sdb<", "<deviceName>/dev/xvda<", "<ipAddress>203.0.113."]
+    {
         assert!(count(&first, part) > 0, "{part}: {}", text(&first));
     }
     assert_eq!(
