@@ -179,8 +179,10 @@ proptest! {
             let properties = Properties::merge(object(&properties()), Map::new());
             let opened = Policy::resolve(&file, &properties, Some(&needs(&section)), &[], false).unwrap();
             let by = judged(&opened, asked);
-            // Of a query parameter, only the next denial tells, where the suggested grant has operations.
-            let parameter = by.as_ref().is_err_and(|denial| asked.has_parameter() && denial.reason == DenialReason::Query);
+            // The suggested grant does not list query parameters, which a grant with operations must list. The next
+            // denial names them, unless another grant lists them and comes closer.
+            let of_parameter = |reason| matches!(reason, DenialReason::Query | DenialReason::Operation);
+            let parameter = by.as_ref().is_err_and(|denial| asked.has_parameter() && of_parameter(denial.reason));
             prop_assert!(by.is_ok() || parameter, "{:?}", by);
             // It opens what the guest declares, at that origin and for that method, and no more.
             for other in requests.iter().filter(|other| judged(&opened, other).is_ok() && judged(&policy, other).is_err()) {
