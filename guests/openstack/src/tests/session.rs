@@ -23,7 +23,8 @@ fn gone() -> Answer {
 /// Returns a fake in which every request is declared: the needs name the properties `endpoints`, and these tests are
 /// about the URLs of the catalog.
 fn fake_with(properties: Value) -> Fake {
-    let any = json!({"version": 1, "http": [{"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"]}]});
+    let http = json!([{"id": "any", "to": "*", "methods": ["*"], "paths": ["/**"]}]);
+    let any = json!({"version": 1, "http": http, "logins": "*"});
     Fake::new().needs(&any.to_string()).properties(properties)
 }
 
