@@ -20,6 +20,9 @@ use tests::{Response, dist};
 /// Marks the repetition of a request.
 pub(crate) const AGAIN: &str = " again";
 
+/// The outcome of a cell that panicked.
+const FAILED: &str = "PANIC";
+
 /// The indices of rows, and the fault to inject at each of them.
 pub(crate) type Cell = (Vec<usize>, Kind);
 /// The outcomes by the index of the row and the name of the fault.
@@ -83,7 +86,7 @@ impl<S: Copy + Debug + Send + Sync> Matrix<S> {
             let outcome = outcome.unwrap_or_else(|_| {
                 tidy = false;
                 fixture.settle();
-                "PANIC".to_owned()
+                FAILED.to_owned()
             });
             lock(&self.outcomes).extend(at.iter().map(|at| ((*at, kind.name()), outcome.clone())));
         }
@@ -111,6 +114,8 @@ impl<S: Copy + Debug + Send + Sync> Matrix<S> {
             let cells = kinds.iter().map(|kind| outcomes.get(&(at, kind.name())).map_or("?", String::as_str));
             table += &format_row(&format!("{:?}", row.scenario), &row.request(), cells);
         }
+        // What was left in the cloud must not become an expected outcome.
+        assert!(!outcomes.values().any(|outcome| outcome == FAILED), "a cell failed; its assertion is above:\n{table}");
         if std::env::var_os("UPDATE_EXPECT").is_some() {
             return tests::job::write(&dist::root().join("tests/cases").join(file), table.as_bytes());
         }
