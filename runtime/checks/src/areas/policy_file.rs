@@ -34,7 +34,7 @@ pub(crate) const LayerSignature: Entry = refusal(
 );
 pub(crate) const RegionForm: Entry = refusal(
     "region-form",
-    "The region of a signature does not look like one, so the name of a server made of it could be somebody else's.",
+    "The region of a signature does not look like one, so the name of a server made of it could be a stranger's.",
     "The operator writes a region like `eu-central-1`.",
 );
 pub(crate) const ServiceForm: Entry = refusal(
